@@ -1,0 +1,89 @@
+// Scalar expressions: what masks, scores and elementwise tensor code compute at one place. A DAG, stored operands first, so that a loop over
+// the nodes visits every operand before its user. The same expression is printed as text (IR attributes), evaluated in float64 (constants, the
+// reference), emitted as vectors (kernels) and as intervals (tile analysis).
+//
+// Types: bool, int (64-bit, wraps are errors in constants), float. A float node's precision is the emitter's: f32 in kernels, f64 where `wide` is set.
+#ifndef ULY_FRONTEND_EXPR_H
+#define ULY_FRONTEND_EXPR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/status.h"
+#include "runtime/base/str.h"
+
+typedef enum uly_scalar {
+#define SCALAR(id, text, n_args, class, doc) ULY_SC_##id,
+#include "frontend/scalar.def"
+  ULY_N_SCALARS
+} uly_scalar;
+
+typedef enum uly_scalar_type { ULY_SCALAR_BOOL, ULY_SCALAR_INT, ULY_SCALAR_FLOAT } uly_scalar_type;
+
+enum { ULY_EXPR_MAX_ARGS = 6 };
+
+// Coordinates. B, H, Q, K are global; S is the score so far. I0… are indices along the dims of a map's result.
+typedef enum uly_coord { ULY_COORD_B, ULY_COORD_H, ULY_COORD_Q, ULY_COORD_K, ULY_COORD_S, ULY_COORD_I0, ULY_COORD_MAX = ULY_COORD_I0 + 6 } uly_coord;
+
+typedef struct uly_expr_node {
+  uint8_t op;   // uly_scalar
+  uint8_t type; // uly_scalar_type
+  uint8_t n_args;
+  int32_t args[ULY_EXPR_MAX_ARGS]; // earlier nodes
+  int32_t index;                   // COORD: uly_coord; SIZE: symbol; OPERAND, LOAD: operand number
+  union {
+    int64_t i; // CONST of type bool or int
+    double f;  // CONST of type float
+  } value;
+} uly_expr_node;
+
+typedef struct uly_expr {
+  uly_expr_node *nodes; // the last one is the result
+  int32_t n_nodes;
+  bool wide; // float nodes are f64
+} uly_expr;
+
+// Text: fully parenthesised language syntax with hexadecimal floats where decimal would lose bits; "wide " in front when so. Parsing gives an
+// equal expression. Both live in |arena|. |symbols| names the free symbols, in order.
+uly_str uly_expr_print(uly_arena *arena, const uly_expr *expr, const uly_str *symbols, int n_symbols);
+ULY_MUST_USE uly_status uly_expr_parse(uly_arena *arena, uly_str text, const uly_str *symbols, int n_symbols, uly_expr *out_expr);
+
+// Evaluates in float64 and 64-bit ints. The callbacks give the leaves; NULL where the expression has none of the kind. ULY_INVALID_ARGUMENT on an
+// integer division by zero or overflow.
+typedef struct uly_expr_env {
+  void *context;
+  const int64_t *coords;      // by uly_coord, except S
+  double score;
+  const int64_t *sizes;       // by symbol
+  double (*operand)(void *context, int32_t operand);
+  double (*load)(void *context, int32_t operand, const int64_t *indices, int n_indices);
+} uly_expr_env;
+typedef struct uly_number {
+  uly_scalar_type type;
+  int64_t i; // bool, int
+  double f;
+} uly_number;
+ULY_MUST_USE uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_number *out_value);
+
+// Applies one operation to constants: what constant folding and evaluation share.
+ULY_MUST_USE uly_status uly_scalar_apply(uly_scalar op, const uly_number *args, int n_args, uly_number *out_value);
+
+// Builders. Nodes are folded where all arguments are constants and shared where equal. They return the node's number.
+typedef struct uly_expr_builder uly_expr_builder;
+uly_expr_builder *uly_expr_begin(uly_arena *arena);
+int32_t uly_expr_const_int(uly_expr_builder *b, int64_t value);
+int32_t uly_expr_const_bool(uly_expr_builder *b, bool value);
+int32_t uly_expr_const_float(uly_expr_builder *b, double value);
+int32_t uly_expr_leaf(uly_expr_builder *b, uly_scalar op, uly_scalar_type type, int32_t index);
+// Types follow from the arguments; ints are converted where a float meets them. Returns -1 where the types do not fit.
+int32_t uly_expr_op(uly_expr_builder *b, uly_scalar op, const int32_t *args, int n_args);
+// LOAD: |type| is the element's.
+int32_t uly_expr_load(uly_expr_builder *b, uly_scalar_type type, int32_t operand, const int32_t *indices, int n_indices);
+// Copies |source| with every leaf replaced by what |leaf| returns for it (a node of b), or kept where it returns -1. Returns the result's node.
+int32_t uly_expr_graft(uly_expr_builder *b, const uly_expr *source, int32_t (*leaf)(void *context, uly_expr_builder *b, const uly_expr_node *node), void *context);
+const uly_expr_node *uly_expr_node_at(const uly_expr_builder *b, int32_t node);
+// Drops nodes that |result| does not need.
+uly_expr uly_expr_end(uly_expr_builder *b, int32_t result);
+
+#endif

@@ -1,0 +1,122 @@
+// The last form of a compilation: what the passes hand to codegen. Plain C, no MLIR: the program's tables (rows of runtime/abi.h, sizes as nodes) and a
+// description of every kernel. Codegen turns kernels into machine code and the tables into the blob, and needs nothing else.
+#ifndef ULY_PASSES_PROGRAM_H
+#define ULY_PASSES_PROGRAM_H
+
+#include "frontend/expr.h"
+#include "frontend/graph.h"
+#include "runtime/abi.h"
+#include "runtime/kernel_abi.h"
+
+enum { ULY_HOOK_MAX_OPERANDS = 16, ULY_HOOK_INDICES = 4 };
+
+// How a hook reads or writes one tensor at an index (i0, i1, i2, c): address = call.op[op] + Σ stride_d · i_d (+ c). Strides are in elements.
+typedef struct uly_hook_operand {
+  int32_t op;          // operand slot of the call
+  uly_dtype dtype;
+  int32_t stride[ULY_HOOK_INDICES]; // value slots of the strides over i0, i1, i2, c; -1: 0 (not indexed by it), -2: 1 (contiguous)
+} uly_hook_operand;
+
+// Elementwise code inside a kernel. Leaves of the expression:
+//   x0 … x(n_inputs − 1)   what the kernel computed (accumulators, the normalised value), n_inputs of them
+//   x(n_inputs + j)        operands[j] at the index
+//   iD                     index d plus the number in value slot start[d] (-1: plus 0)
+//   SIZE j                 value slot size[j]
+// In ROWS and ROWSUM the result is stored through `out` where it has an op ≥ 0; elsewhere the kernel stores it.
+typedef struct uly_hook {
+  bool present;
+  uly_expr expr;
+  int32_t n_inputs, n_operands;
+  uly_hook_operand operands[ULY_HOOK_MAX_OPERANDS];
+  int32_t start[ULY_HOOK_INDICES];
+  int32_t size[8];
+  uly_hook_operand out;
+} uly_hook;
+
+// A tensor captured by a mask or score: read at integer indices, each checked against its size.
+typedef struct uly_capture {
+  int32_t op;
+  uly_dtype dtype;
+  int32_t rank;
+  int32_t stride[ULY_GRAPH_MAX_DIMS]; // value slots
+  int32_t dim[ULY_GRAPH_MAX_DIMS];    // value slots
+} uly_capture;
+
+typedef struct uly_gemm_part {
+  uly_gemm_mode mode;
+  int64_t n_groups, group, rope; // columns = n_groups · group; rope: R, 0 without
+  uly_hook epilogue; // index (s, b, ·, column); inputs: the accumulator, two for PAIR. For ROPE it comes before the rotation
+} uly_gemm_part;
+
+typedef struct uly_gemm_desc {
+  int64_t k;
+  int32_t n_parts;
+  bool message;    // output goes to peers
+  uly_gemm_part parts[ULY_GEMM_MAX_PARTS];
+} uly_gemm_desc;
+
+typedef struct uly_pack_desc {
+  int64_t k;
+  uly_gemm_mode mode;
+  int64_t n_groups, group, rope;
+} uly_pack_desc;
+
+typedef struct uly_attention_desc {
+  int64_t dh, dv, group; // group: query heads a kv head
+  double scale;
+  bool has_sink, has_lse, has_score;
+  uly_expr mask, score;  // over b h q k s (all global), captures as LOADs
+  int32_t n_captures;
+  uly_capture captures[ULY_HOOK_MAX_OPERANDS];
+  int32_t size[8]; // value slots of SIZE leaves
+} uly_attention_desc;
+
+typedef struct uly_rows_desc {
+  uly_rows_mode mode;
+  int64_t cols; // of the last dim where it is constant, else 0
+  double eps;
+  uly_hook in;  // value at an index; for MAP it stores
+  uly_hook out; // norms and sums: from the normalised value (or the sum, at c = 0) to the result
+} uly_rows_desc;
+
+typedef struct uly_rowsum_desc {
+  uly_hook term;
+} uly_rowsum_desc;
+
+typedef struct uly_kernel_desc {
+  uly_kernel_kind kind;
+  int32_t n_ops, n_vals; // slots that a call has
+  uly_loc loc;
+  union {
+    uly_gemm_desc gemm;
+    uly_pack_desc pack;
+    uly_attention_desc attention;
+    uly_rows_desc rows;
+    uly_rowsum_desc rowsum;
+  } u;
+} uly_kernel_desc;
+
+// Growing tables. All memory is the arena's. Adders return the row's number; nodes and names are shared where equal.
+typedef struct uly_program {
+  uly_arena *arena;
+#define ULY_PROGRAM_TABLES(X)                                                                                          \
+  X(char, chars) X(uly_span, names) X(uly_node, nodes) X(uly_symbol, symbols) X(uly_axis, axes) X(uly_tensor, tensors) \
+  X(uly_buffer, buffers) X(uly_exchange, exchanges) X(uly_operand, operands) X(uly_value, values) X(uly_step, steps)   \
+  X(uly_entry, entries) X(uint32_t, indices) X(uly_kernel_desc *, kernels)
+#define X(type, name)                                                                                                  \
+  type *name;                                                                                                          \
+  uint32_t n_##name, cap_##name;
+  ULY_PROGRAM_TABLES(X)
+#undef X
+} uly_program;
+
+uly_program *uly_program_create(uly_arena *arena);
+uint32_t uly_program_name(uly_program *p, uly_str name); // row of the name table
+uint32_t uly_program_node(uly_program *p, uly_node node); // folded where operands are constant, shared where equal
+uint32_t uly_program_const(uly_program *p, int64_t value);
+uint32_t uly_program_op(uly_program *p, uly_node_kind kind, uint32_t a, uint32_t b);
+#define X(type, name) uint32_t uly_program_add_##name(uly_program *p, type row);
+ULY_PROGRAM_TABLES(X)
+#undef X
+
+#endif

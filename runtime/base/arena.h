@@ -1,0 +1,21 @@
+// A bump allocator: memory is taken, never given back one by one, and freed as a whole. Not thread-safe.
+#ifndef ULY_RUNTIME_BASE_ARENA_H
+#define ULY_RUNTIME_BASE_ARENA_H
+
+#include <stddef.h>
+
+typedef struct uly_arena uly_arena;
+
+uly_arena *uly_arena_create(void);
+void uly_arena_destroy(uly_arena *arena); // accepts NULL
+// Zeroed, aligned to 16 bytes. Never returns NULL: where memory runs out the process ends with a message (compiler only; the runtime uses malloc).
+void *uly_arena_alloc(uly_arena *arena, size_t bytes);
+// |old| grown from |old_bytes| to |new_bytes|, in place where it was the last allocation.
+void *uly_arena_grow(uly_arena *arena, void *old, size_t old_bytes, size_t new_bytes);
+void *uly_arena_copy(uly_arena *arena, const void *data, size_t bytes);
+size_t uly_arena_used(const uly_arena *arena);
+
+#define ULY_NEW(arena, type) ((type *)uly_arena_alloc(arena, sizeof(type)))
+#define ULY_NEW_ARRAY(arena, type, n) ((type *)uly_arena_alloc(arena, sizeof(type) * (size_t)(n)))
+
+#endif

@@ -1,0 +1,74 @@
+// How ranks reach each other. A transport makes one communicator a rank; a communicator moves the messages of exchanges and the small records that a bind compares.
+//
+// Two kinds. Where ranks can map each other's memory (self, local, shm), kernels write straight into the receivers, and the transport only tells who is
+// ready and who is done. Elsewhere (mpi, callbacks) kernels write into a send buffer, and the transport moves it. The runtime asks `mapped` once.
+//
+// Life of an exchange in a run, on every rank and in this order (epoch counts its executions, from 1):
+//   post(x)   my receive buffer may be written
+//   ready(x)  returns when every peer has posted: only then may kernels write into mapped peers (nothing to wait for elsewhere)
+//   send(x)   all that I wrote for the peers is complete
+//   wait(x)   returns when every peer's message is in my receive buffer
+//
+// Every call carries a header that peers compare: a mismatch (another op, size or program) is ULY_MISMATCH on both sides, naming both. Every wait has the deadline
+// of the communicator (`ULYRT_TIMEOUT` seconds, 0 = none): past it, or where a peer is seen to have died, ULY_PEER_LOST names the rank. After a failure every
+// later call on the communicator fails at once, on all ranks.
+#ifndef ULY_RUNTIME_TRANSPORTS_TRANSPORT_H
+#define ULY_RUNTIME_TRANSPORTS_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/status.h"
+
+typedef struct uly_comm uly_comm;
+
+// One direction of an exchange at bind: sizes and places in bytes, one a peer (the own rank included: its message is written in place or copied).
+typedef struct uly_route {
+  uint32_t exchange;         // number in the program
+  uint32_t dtype;
+  const char *name;          // "q, k, v of llama.spec:22", for messages
+  void *receive;             // own receive buffer
+  const void *send;          // own send buffer, NULL where memory is mapped
+  const int64_t *send_bytes, *send_offset;       // to each peer
+  const int64_t *receive_bytes, *receive_offset; // from each peer
+} uly_route;
+
+typedef struct uly_comm_ops {
+  const char *name;
+  bool mapped;
+  // Memory that peers can map: collective, the same |bytes| on all ranks, zeroed, page-aligned. out_peers: where each rank's stands in this process (own included);
+  // not used where !mapped.
+  uly_status (*map)(uly_comm *comm, size_t bytes, void **out_own, void **out_peers);
+  void (*unmap)(uly_comm *comm, void *own, void **peers, size_t bytes);
+  // Everyone's record, in rank order. Collective; checks that all call it with equal |bytes|.
+  uly_status (*all_gather)(uly_comm *comm, const void *mine, size_t bytes, void *out_all);
+  // Announces how many exchanges the bind has: state for them is made here, so that nothing is allocated later. Collective. Returns a channel for this bind.
+  uly_status (*open)(uly_comm *comm, uint32_t n_exchanges, const uint8_t program[32], uint32_t *out_channel);
+  void (*close)(uly_comm *comm, uint32_t channel);
+  uly_status (*post)(uly_comm *comm, uint32_t channel, const uly_route *route);
+  uly_status (*ready)(uly_comm *comm, uint32_t channel, const uly_route *route);
+  uly_status (*send)(uly_comm *comm, uint32_t channel, const uly_route *route);
+  uly_status (*wait)(uly_comm *comm, uint32_t channel, const uly_route *route);
+  // Tells all ranks that this one gives up, for |reason|.
+  void (*abort)(uly_comm *comm, const char *reason);
+  void (*destroy)(uly_comm *comm); // accepts a failed communicator
+} uly_comm_ops;
+
+// What every communicator starts with.
+struct uly_comm {
+  const uly_comm_ops *ops;
+  int rank, n_ranks;
+  double timeout;     // seconds, 0 = none
+  char error[512];    // of the last failure, without a "[rank r]" prefix
+  uint64_t sent_bytes;// payload bytes that left this rank, own messages to itself not counted
+};
+
+uly_comm *uly_comm_self(void);
+// |n| communicators for |n| threads of this process; each is destroyed by its own rank.
+ULY_MUST_USE uly_status uly_comm_local_create(int n, uly_comm **out_comms);
+
+// Records |format| as |comm|'s error and returns |status|.
+uly_status uly_comm_fail(uly_comm *comm, uly_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif
