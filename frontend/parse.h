@@ -1,0 +1,16 @@
+// From text to syntax tree: recursive descent, one function a rule of specs/SPEC.md. Called by uly_check_spec and by tests. Reads no files,
+// resolves no names.
+#ifndef ULY_FRONTEND_PARSE_H
+#define ULY_FRONTEND_PARSE_H
+
+#include "frontend/ast.h"
+#include "frontend/diag.h"
+
+enum { ULY_MAX_SOURCE_BYTES = 16 << 20, ULY_MAX_NAME_BYTES = 255, ULY_MAX_DEPTH = 64, ULY_MAX_AST_NODES = 1 << 20 };
+
+// The tree of sources[|source|], or NULL with at least one error in |diags|. Checks UTF-8, NUL bytes and size first. Never crashes, whatever the bytes.
+uly_ast_spec *uly_parse_spec(uly_arena *arena, uly_diags *diags, int32_t source);
+// A single expression: the value of a -D. NULL with an error in |diags|.
+uly_ast_expr *uly_parse_expr(uly_arena *arena, uly_diags *diags, int32_t source);
+
+#endif
