@@ -83,6 +83,10 @@ typedef struct uly_rowsum_desc {
   uly_hook term;
 } uly_rowsum_desc;
 
+typedef struct uly_gather_desc {
+  uly_dtype ids; // ULY_I32 or ULY_I64
+} uly_gather_desc;
+
 typedef struct uly_kernel_desc {
   uly_kernel_kind kind;
   int32_t n_ops, n_vals; // slots that a call has
@@ -93,7 +97,8 @@ typedef struct uly_kernel_desc {
     uly_attention_desc attention;
     uly_rows_desc rows;
     uly_rowsum_desc rowsum;
-  } u;
+    uly_gather_desc gather;
+  } u; // MOVE and ROUND need none
 } uly_kernel_desc;
 
 // Growing tables. All memory is the arena's. Adders return the row's number; nodes and names are shared where equal.
