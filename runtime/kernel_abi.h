@@ -110,7 +110,8 @@ enum uly_attention_val {
 // uly_attention_scratch(Dh, Dv) bytes.
 enum { ULY_ATTENTION_ITEM_ROWS = 256, ULY_ATTENTION_KEY_BLOCK = 128 };
 static inline int64_t uly_attention_scratch(int64_t dh, int64_t dv) {
-  return 4 * ((int64_t)ULY_ATTENTION_ITEM_ROWS * (dh + dv + 8) + (int64_t)ULY_ATTENTION_KEY_BLOCK * (dh + dv + 80)) + 4096;
+  const int64_t rows = ULY_ATTENTION_ITEM_ROWS + 64, keys = ULY_ATTENTION_KEY_BLOCK + 8, wide = dv + 8; // rounded up to tiles
+  return 4 * (rows * (dh + wide + 4) + keys * (dh + wide + 64)) + 4096;
 }
 
 // ---- ROWS -----------------------------------------------------------------------------------------------------------------------------------
