@@ -1,0 +1,54 @@
+# Sourced by scripts/demo and scripts/test: installs what is missing and builds. Functions only; the callers decide.
+#   uly_packages [--no-install]   Debian packages of scripts/packages.txt
+#   uly_build [preset]            configure and build into build/ (or build/<preset>)
+#   uly_venv packages…            Python packages in build/venv
+# Nothing is installed outside Debian's packages and build/.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+
+say() { printf '%s\n' "$*"; }
+die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else die "root is needed to run: $* (no sudo here)"; fi
+}
+
+uly_missing() { # names of packages that are not installed
+  sed 's/#.*//; s/ .*//; /^$/d' scripts/packages.txt | while read -r p; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$p"
+  done
+}
+
+uly_packages() {
+  local missing; missing=$(uly_missing)
+  [ -n "$missing" ] || return 0
+  command -v apt-get >/dev/null || die "this needs a Debian 12 system with apt-get; missing: $missing"
+  say "Debian packages to install: $missing"
+  apt-cache policy llvm-22-dev 2>/dev/null | grep -q 'Candidate: [0-9]' || {
+    if [ "${1-}" = --no-install ]; then say "(sizes are known after: apt-get update)"; return 0; fi
+    as_root apt-get update -qq || die "apt-get update failed: is there a network?"
+  }
+  # shellcheck disable=SC2086
+  LC_ALL=C apt-get install --no-install-recommends --assume-no $missing 2>/dev/null | grep -E '^(Need to get|After this operation)' || true
+  [ "${1-}" = --no-install ] && return 0
+  # shellcheck disable=SC2086
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >build/apt.log 2>&1 ||
+    { tail -5 build/apt.log >&2; die "apt-get install failed; the log is build/apt.log"; }
+}
+
+uly_build() {
+  local preset=${1:-dev} dir=build
+  [ "$preset" = dev ] || dir=build/$preset
+  cmake --preset "$preset" ${CI:+-DULY_WERROR=ON} >build/configure.log 2>&1 || { tail -20 build/configure.log >&2; die "configuring failed; the log is build/configure.log"; }
+  ninja -C "$dir" >build/build.log 2>&1 || { grep -A12 -m3 'FAILED\|error:' build/build.log >&2; die "the build failed; the log is build/build.log"; }
+}
+
+uly_venv() {
+  [ -x build/venv/bin/python ] || /usr/bin/python3 -m venv build/venv || die "python3 -m venv failed"
+  build/venv/bin/python -m pip install --quiet --disable-pip-version-check "$@" 2>build/pip.log
+}
+
+mkdir -p build
