@@ -23,7 +23,8 @@
 
 typedef struct uly_comm uly_comm;
 
-// One direction of an exchange at bind: sizes and places in bytes, one a peer (the own rank included: its message is written in place or copied).
+// One direction of an exchange at bind: sizes and places in bytes, one a peer. The own rank's row is filled in too, but the runtime writes the message to
+// itself straight into the receive buffer, mapped or not: transports never touch it, and its place in the send buffer stays unwritten.
 typedef struct uly_route {
   uint32_t exchange;         // number in the program
   uint32_t dtype;
