@@ -1,0 +1,73 @@
+// Register tiles of linear layers: up to 6 rows times 4 vectors of 16 columns (AVX-512: 24 accumulators, 4 vectors of w and a broadcast x, of 32 registers), or
+// 6 rows times 2 vectors of 8 (AVX2: 12 + 2 + 1, of 16). LLVM's scheduler decides whether accumulators stay in registers, and larger tiles do not:
+// tests/numerics/gemm_spills.cmake counts stack accesses in the loops.
+#include "codegen/cpu/templates/gemm_tile.h"
+
+enum { PANEL_VECTORS = ULY_PANEL / VL, UNROLL = 4 };
+
+ULY_INLINE vf broadcast(float x) {
+#if VL == 16
+  return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#else
+  return (vf){x, x, x, x, x, x, x, x};
+#endif
+}
+
+// |rows| and |vectors| are constants at each call; the vectors lie in panels of PANEL_VECTORS.
+ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_panel, int vectors, int64_t n_k, float *c, int64_t c_row, bool add) {
+  vf acc[ULY_GEMM_TILE_ROWS][ULY_GEMM_TILE_PANELS];
+  const float *row[ULY_GEMM_TILE_ROWS];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < rows; i++) {
+    row[i] = x[i];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) acc[i][j] = (vf){0};
+  }
+#pragma clang loop unroll_count(UNROLL)
+  for (int64_t k = 0; k < n_k; k++) {
+    vf b[ULY_GEMM_TILE_PANELS];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) b[j] = *(const vf *)(w + j / PANEL_VECTORS * w_panel + k * ULY_PANEL + j % PANEL_VECTORS * VL);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < rows; i++) {
+      vf a = broadcast(row[i][k]);
+#pragma clang loop unroll(full)
+      for (int j = 0; j < vectors; j++) acc[i][j] = __builtin_elementwise_fma(a, b[j], acc[i][j]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < rows; i++) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) {
+      vf *to = (vf *)(c + i * c_row + j * VL);
+      *to = add ? *to + acc[i][j] : acc[i][j];
+    }
+  }
+}
+
+#define TILE(rows, vectors)                                                                                            \
+  static __attribute__((noinline)) void tile_##rows##x##vectors(const float *const *x, const float *w, int64_t w_panel, int64_t n_k, float *c, int64_t c_row, bool add) { \
+    tile(x, rows, w, w_panel, vectors, n_k, c, c_row, add);                                                            \
+  }
+#define EACH_HEIGHT(F, vectors) F(1, vectors) F(2, vectors) F(3, vectors) F(4, vectors) F(5, vectors) F(6, vectors)
+#define CALL(rows, vectors)                                                                                            \
+  case (rows) * 8 + (vectors): tile_##rows##x##vectors(x, w, w_panel, n_k, c, c_row, add); return;
+
+#if VL == 16
+EACH_HEIGHT(TILE, 1) EACH_HEIGHT(TILE, 2) EACH_HEIGHT(TILE, 3) EACH_HEIGHT(TILE, 4)
+
+void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, bool add) {
+  int64_t c_row = n_panels * ULY_PANEL;
+  switch (n_rows * 8 + n_panels) { EACH_HEIGHT(CALL, 1) EACH_HEIGHT(CALL, 2) EACH_HEIGHT(CALL, 3) EACH_HEIGHT(CALL, 4) }
+}
+#else
+EACH_HEIGHT(TILE, 2)
+
+static void panel(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_k, float *c, int64_t c_row, bool add) {
+  switch (n_rows * 8 + 2) { EACH_HEIGHT(CALL, 2) }
+}
+
+void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, bool add) {
+  for (int64_t p = 0; p < n_panels; p++) panel(x, n_rows, w + p * w_panel, w_panel, n_k, c + p * ULY_PANEL, n_panels * ULY_PANEL, add);
+}
+#endif
