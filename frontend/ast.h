@@ -66,6 +66,7 @@ typedef struct uly_ast_index {
 struct uly_ast_expr {
   uint8_t kind;   // uly_ast_expr_kind
   uint8_t op;     // UNARY, BINARY: uly_scalar
+  uint16_t height; // of the tree below, at most ULY_MAX_HEIGHT
   uly_loc loc;    // the whole expression
   uly_loc op_loc; // UNARY, BINARY, THEN: the operator. CALL, INDEX: the brackets and what is inside. Else as loc
   union {

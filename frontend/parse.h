@@ -6,11 +6,17 @@
 #include "frontend/ast.h"
 #include "frontend/diag.h"
 
-enum { ULY_MAX_SOURCE_BYTES = 16 << 20, ULY_MAX_NAME_BYTES = 255, ULY_MAX_DEPTH = 64, ULY_MAX_AST_NODES = 1 << 20 };
+enum {
+  ULY_MAX_SOURCE_BYTES = 16 << 20,
+  ULY_MAX_NAME_BYTES = 255,
+  ULY_MAX_DEPTH = 64,          // brackets, unary operators, `if` and blocks in one another
+  ULY_MAX_HEIGHT = 1000,       // of an expression tree: also operators in a row, a + b + …
+  ULY_MAX_AST_NODES = 1 << 20,
+};
 
 // The tree of sources[|source|], or NULL with at least one error in |diags|. Checks UTF-8, NUL bytes and size first. Never crashes, whatever the bytes.
 uly_ast_spec *uly_parse_spec(uly_arena *arena, uly_diags *diags, int32_t source);
-// A single expression: the value of a -D. NULL with an error in |diags|.
-uly_ast_expr *uly_parse_expr(uly_arena *arena, uly_diags *diags, int32_t source);
+// NAME=expression, a -D. NULL with an error in |diags|.
+uly_ast_expr *uly_parse_define(uly_arena *arena, uly_diags *diags, int32_t source, uly_ast_name *out_name);
 
 #endif
