@@ -150,6 +150,12 @@ typedef struct uly_grid_axis {
   int32_t n_symbols;
 } uly_grid_axis;
 
+// Something that checks and types but is not lowered yet: what, and where it stands.
+typedef struct uly_graph_unsupported {
+  uly_loc loc;
+  uly_str what;
+} uly_graph_unsupported;
+
 typedef struct uly_graph {
   uly_str *symbols; // free symbols
   int32_t n_symbols;
@@ -157,6 +163,8 @@ typedef struct uly_graph {
   int32_t n_axes;
   uly_graph_entry *entries;
   int32_t n_entries;
+  uly_graph_unsupported *unsupported; // a compilation refuses a graph that has any
+  int32_t n_unsupported;
 } uly_graph;
 
 #endif
