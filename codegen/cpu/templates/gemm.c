@@ -14,8 +14,7 @@
 // It and this file must be compiled with 512-bit registers allowed at x86-64-v4 (-mprefer-vector-width=512).
 #include "codegen/cpu/templates/gemm_panels.h"
 #include "codegen/cpu/templates/gemm_tile.h"
-
-#include <immintrin.h>
+#include "codegen/cpu/templates/lane_math.h"
 
 ULY_CONST(int64_t, uly_gemm_k);
 ULY_CONST(int64_t, uly_gemm_n_parts);
@@ -72,9 +71,8 @@ ULY_INLINE int64_t next_panels(int part, int64_t panel, int64_t end) {
 ULY_INLINE vf load_lanes(const float *from, int64_t n) { return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from); }
 ULY_INLINE void store_lanes(float *to, int64_t n, vf y) { _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), (__m512)y); }
 #else
-ULY_INLINE __m256i lanes_mask(int64_t n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
-ULY_INLINE vf load_lanes(const float *from, int64_t n) { return (vf)_mm256_maskload_ps(from, lanes_mask(n)); }
-ULY_INLINE void store_lanes(float *to, int64_t n, vf y) { _mm256_maskstore_ps(to, lanes_mask(n), (__m256)y); }
+ULY_INLINE vf load_lanes(const float *from, int64_t n) { return (vf)_mm256_maskload_ps(from, (__m256i)vi_first(n)); }
+ULY_INLINE void store_lanes(float *to, int64_t n, vf y) { _mm256_maskstore_ps(to, (__m256i)vi_first(n), (__m256)y); }
 #endif
 ULY_INLINE int64_t clamp_lanes(int64_t n) { return n < 0 ? 0 : n < VL ? n : VL; }
 
@@ -171,8 +169,8 @@ ULY_INLINE void turn(const uly_call *call, int64_t s, int64_t b, int64_t pair, i
   int64_t at = s * val(call, ULY_GEMM_ROPE_S) + b * val(call, ULY_GEMM_ROPE_B) + pair;
   vf cosine = load_lanes((const float *)ptr(call, ULY_GEMM_COS) + at, n), sine = load_lanes((const float *)ptr(call, ULY_GEMM_SIN) + at, n);
   vf x = *first, y = *second, xs = x * sine, ys = y * sine;
-  *first = __builtin_elementwise_fma(x, cosine, -ys);
-  *second = __builtin_elementwise_fma(y, cosine, xs);
+  *first = vf_fma(x, cosine, -ys);
+  *second = vf_fma(y, cosine, xs);
 }
 
 // |n| lanes of one panel, or of a pair of panels (a1), whose first lane is lane |lane| of the panel.
@@ -207,7 +205,7 @@ ULY_INLINE void finish(const uly_call *call, int part, const block *t, int64_t p
     for (int64_t i = 0; i < t->rows; i++) {
       const float *from = c + (i * n_panels + j) * ULY_PANEL;
       for (int64_t lane = 0; lane < p.n; lane += VL) {
-        vf a0 = *(const vf *)(from + lane), a1 = p.paired ? *(const vf *)(from + ULY_PANEL + lane) : a0;
+        vf a0 = vf_load(from + lane), a1 = p.paired ? vf_load(from + ULY_PANEL + lane) : a0;
         finish_lanes(call, part, to, p, t->s[i], t->b[i], lane, clamp_lanes(p.n - lane), a0, a1);
       }
     }
@@ -264,7 +262,7 @@ ULY_INLINE bool run_part(const uly_call *call, int part, block *t, int64_t i) {
   return true;
 }
 
-ULY_KERNEL(uly_kernel_gemm) {
+ULY_KERNEL(uly_gemm) {
   int64_t first[ULY_GEMM_MAX_PARTS + 1] = {0}, panels[ULY_GEMM_MAX_PARTS + 1] = {0};
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++) {
     first[p + 1] = first[p] + blocks_of(p);

@@ -2,45 +2,38 @@
 // 6 rows times 2 vectors of 8 (AVX2: 12 + 2 + 1, of 16). LLVM's scheduler decides whether accumulators stay in registers, and larger tiles do not:
 // tests/numerics/gemm_spills.cmake counts stack accesses in the loops.
 #include "codegen/cpu/templates/gemm_tile.h"
+#include "codegen/cpu/templates/lane_math.h"
 
 enum { PANEL_VECTORS = ULY_PANEL / VL, UNROLL = 4 };
-
-ULY_INLINE vf broadcast(float x) {
-#if VL == 16
-  return (vf){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
-#else
-  return (vf){x, x, x, x, x, x, x, x};
-#endif
-}
 
 // |rows| and |vectors| are constants at each call; the vectors lie in panels of PANEL_VECTORS.
 ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_panel, int vectors, int64_t n_k, float *c, int64_t c_row, bool add) {
   vf acc[ULY_GEMM_TILE_ROWS][ULY_GEMM_TILE_PANELS];
   const float *row[ULY_GEMM_TILE_ROWS];
-#pragma clang loop unroll(full)
+  ULY_UNROLL
   for (int i = 0; i < rows; i++) {
     row[i] = x[i];
-#pragma clang loop unroll(full)
+    ULY_UNROLL
     for (int j = 0; j < vectors; j++) acc[i][j] = (vf){0};
   }
 #pragma clang loop unroll_count(UNROLL)
   for (int64_t k = 0; k < n_k; k++) {
     vf b[ULY_GEMM_TILE_PANELS];
-#pragma clang loop unroll(full)
-    for (int j = 0; j < vectors; j++) b[j] = *(const vf *)(w + j / PANEL_VECTORS * w_panel + k * ULY_PANEL + j % PANEL_VECTORS * VL);
-#pragma clang loop unroll(full)
+    ULY_UNROLL
+    for (int j = 0; j < vectors; j++) b[j] = vf_load(w + j / PANEL_VECTORS * w_panel + k * ULY_PANEL + j % PANEL_VECTORS * VL);
+    ULY_UNROLL
     for (int i = 0; i < rows; i++) {
-      vf a = broadcast(row[i][k]);
-#pragma clang loop unroll(full)
-      for (int j = 0; j < vectors; j++) acc[i][j] = __builtin_elementwise_fma(a, b[j], acc[i][j]);
+      vf a = vf_splat(row[i][k]);
+      ULY_UNROLL
+      for (int j = 0; j < vectors; j++) acc[i][j] = vf_fma(a, b[j], acc[i][j]);
     }
   }
-#pragma clang loop unroll(full)
+  ULY_UNROLL
   for (int i = 0; i < rows; i++) {
-#pragma clang loop unroll(full)
+    ULY_UNROLL
     for (int j = 0; j < vectors; j++) {
-      vf *to = (vf *)(c + i * c_row + j * VL);
-      *to = add ? *to + acc[i][j] : acc[i][j];
+      float *to = c + i * c_row + j * VL;
+      vf_store(to, add ? vf_load(to) + acc[i][j] : acc[i][j]);
     }
   }
 }

@@ -27,7 +27,7 @@ ULY_INLINE void pack_panel(const float *w, int64_t k_size, int64_t step, int64_t
   }
 }
 
-ULY_KERNEL(uly_kernel_pack) {
+ULY_KERNEL(uly_pack) {
   const int64_t k = uly_pack_k, mode = uly_pack_mode, group = uly_pack_group, rope = uly_pack_rope;
   int64_t per_group = uly_part_panels((uly_gemm_mode)mode, 1, group, rope);
   for (int64_t item = call->lo; item < call->hi; item++) {
