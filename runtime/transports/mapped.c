@@ -23,6 +23,7 @@ typedef struct entry {
 typedef struct seat {
   _Alignas(64) _Atomic uint32_t bell; // what its rank sleeps on
   _Atomic uint32_t sleepers, left;
+  _Atomic uint64_t beat;     // when it last looked around while it waits, in ms: a stopped rank's stands still
   _Atomic uint64_t sequence; // calls logged
   _Atomic uint64_t gathers;  // gather rounds that it reached
   entry log[LOG];
@@ -112,6 +113,10 @@ static uly_status check_failed(uly_mapped *m) {
   return uly_comm_fail(&m->comm, (uly_status)board->status, "%s", board->reason);
 }
 
+uly_status uly_mapped_check(uly_mapped *mapped) { return check_failed(mapped); }
+
+bool uly_mapped_has_left(const uly_mapped_board *board, int rank) { return atomic_load(&board->seats[rank].left) != 0; }
+
 static uly_status fail_all(uly_mapped *m, uly_status status, const char *reason) {
   uly_mapped_fail(m->board, m->comm.rank, status, reason);
   return check_failed(m);
@@ -188,24 +193,30 @@ static bool is_missing(const uly_mapped *m, const waiting *w, int q) {
   return atomic_load(w->what == AWAIT_POSTS ? &d->posted : &d->sent) < w->epoch;
 }
 
-// "rank 2" or "ranks 1, 4", of those that |w| waits for.
-static void name_missing(const uly_mapped *m, const waiting *w, char *out, size_t bytes) {
-  int n = 0, many = 0;
-  for (int q = 0; q < m->comm.n_ranks; q++) many += is_missing(m, w, q);
-  size_t at = (size_t)snprintf(out, bytes, many == 1 ? "rank" : "ranks");
+static bool is_silent(const uly_mapped *m, int q) {
+  uint64_t limit = (uint64_t)(m->comm.timeout * 500);
+  return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(now() * 1e3);
+}
+
+// "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is.
+static void name_culprits(const uly_mapped *m, const waiting *w, char *out, size_t bytes) {
+  int n = 0, silent = 0, missing = 0;
+  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, q), missing += is_missing(m, w, q);
+  int many = silent ? silent : missing;
+  size_t at = (size_t)snprintf(out, bytes, many == 1 ? "rank" : many ? "ranks" : "a rank");
   for (int q = 0; q < m->comm.n_ranks && at + 16 < bytes; q++)
-    if (is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %d", n++ ? "," : "", q);
+    if (silent ? is_silent(m, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %d", n++ ? "," : "", q);
 }
 
 static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, const char *why) {
   char text[REASON];
   switch (w->what) {
   case AWAIT_GATHER:
-    snprintf(text, sizeof text, "%s %s: rank %d waited for it in a gather (round %llu)", who, why, m->comm.rank, (unsigned long long)w->epoch);
+    snprintf(text, sizeof text, "%s %s: rank %d waited in a gather (round %llu)", who, why, m->comm.rank, (unsigned long long)w->epoch);
     break;
   case AWAIT_POSTS:
   case AWAIT_SENDS:
-    snprintf(text, sizeof text, "%s %s: rank %d waited for its %s of exchange %u (%s), time %llu", who, why, m->comm.rank,
+    snprintf(text, sizeof text, "%s %s: rank %d waited for a %s of exchange %u (%s), time %llu", who, why, m->comm.rank,
              w->what == AWAIT_POSTS ? "receive buffer" : "message", w->exchange, w->name ? w->name : "unnamed", (unsigned long long)w->epoch);
   }
   return fail_all(m, ULY_PEER_LOST, text);
@@ -228,7 +239,7 @@ static uly_status check_peers(uly_mapped *m, const waiting *w, double deadline) 
   }
   if (m->comm.timeout > 0 && now() >= deadline && atomic_load(w->counter) < w->target) {
     char why[64];
-    name_missing(m, w, who, sizeof who);
+    name_culprits(m, w, who, sizeof who);
     snprintf(why, sizeof why, "did not answer within %g s", m->comm.timeout);
     return fail_lost(m, w, who, why);
   }
@@ -244,11 +255,13 @@ static uly_status await(uly_mapped *m, const waiting *w) {
   double deadline = now() + m->comm.timeout;
   for (;;) {
     uint32_t ticket = atomic_load(&mine->bell);
+    atomic_store(&mine->beat, (uint64_t)(now() * 1e3));
     if (atomic_load_explicit(w->counter, memory_order_acquire) >= w->target) return ULY_OK;
     ULY_TRY(check_peers(m, w, deadline));
     double slice = m->find_dead ? probe_seconds : sleep_seconds;
     if (m->comm.timeout > 0) {
       double left = deadline - now();
+      if (slice > m->comm.timeout / 8) slice = m->comm.timeout / 8;
       slice = left < slice ? (left > 0 ? left : 0) : slice;
     }
     sleep_on(mine, ticket, slice);

@@ -39,6 +39,9 @@ void uly_mapped_init(uly_mapped *mapped, uly_mapped_board *board);
 void uly_mapped_leave(uly_mapped *mapped);
 // Records a failure for all ranks and wakes them. The first one counts. Also for threads other than the communicator's.
 void uly_mapped_fail(uly_mapped_board *board, int rank, uly_status status, const char *reason);
+// The failure that somebody recorded, as this rank's error; ULY_OK without one.
+uly_status uly_mapped_check(uly_mapped *mapped);
+bool uly_mapped_has_left(const uly_mapped_board *board, int rank);
 
 // Members of uly_comm_ops; |comm| is a uly_mapped.
 uly_status uly_mapped_all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all);
