@@ -1,0 +1,73 @@
+#include "passes/pipeline.h"
+
+static const struct {
+  const char *name, *doc;
+  uly_pass *run;
+} passes[] = {
+#define PASS(name, doc) {#name, doc, uly_pass_##name},
+#include "passes/passes.def"
+};
+enum { N_PASSES = sizeof passes / sizeof *passes };
+
+int uly_pass_count(void) { return N_PASSES; }
+const char *uly_pass_name(int i) { return passes[i].name; }
+const char *uly_pass_doc(int i) { return passes[i].doc; }
+
+// Takes the next of names with commas between them. False at the end.
+static bool next_name(uly_str *rest, uly_str *out_name) {
+  if (!rest->len) return false;
+  const char *comma = memchr(rest->ptr, ',', rest->len);
+  *out_name = (uly_str){rest->ptr, comma ? (size_t)(comma - rest->ptr) : rest->len};
+  size_t used = out_name->len + (comma != NULL);
+  *rest = (uly_str){rest->ptr + used, rest->len - used};
+  return true;
+}
+
+static bool contains(uly_str names, const char *name) {
+  for (uly_str each; next_name(&names, &each);)
+    if (uly_str_is(each, name)) return true;
+  return false;
+}
+
+static bool check_names(uly_ir *ir, uly_str names, bool all_allowed) {
+  uly_str known[N_PASSES];
+  for (int i = 0; i < N_PASSES; i++) known[i] = uly_str_of(passes[i].name);
+  for (uly_str name; next_name(&names, &name);) {
+    bool found = all_allowed && uly_str_is(name, "all");
+    for (int i = 0; i < N_PASSES; i++) found |= uly_str_equal(name, known[i]);
+    if (found) continue;
+    uly_diag *diag = uly_diag_add(ir->diags, (uly_loc){0}, ULY_D(UNKNOWN_PASS), ULY_STR_ARG(name));
+    uly_diag_suggest(ir->diags, diag, name, known, N_PASSES);
+    return false;
+  }
+  return true;
+}
+
+static bool run_one(uly_ir *ir, MlirOperation module, int i, const uly_pipeline_options *options) {
+  bool ok = passes[i].run(ir, module) && uly_ir_verify(module);
+  if (ok && options->verify_each && passes[i].run != uly_pass_verify_distribution) ok = uly_pass_verify_distribution(ir, module);
+  ULY_ASSERT(ok || ir->diags->n_errors > 0);
+  if (options->print_to && (contains(options->print_after, passes[i].name) || contains(options->print_after, "all"))) {
+    fprintf(options->print_to, "// after %s\n", passes[i].name);
+    uly_ir_print(module, options->print_to);
+  }
+  return ok;
+}
+
+uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_options *options) {
+  if (!check_names(ir, options->passes, false) || !check_names(ir, options->stop_after, false) || !check_names(ir, options->print_after, true))
+    return ULY_INVALID_ARGUMENT;
+  MlirOperation op = mlirModuleGetOperation(module);
+  if (options->passes.len) { // in the order given, also several times
+    uly_str rest = options->passes;
+    for (uly_str name; next_name(&rest, &name);)
+      for (int i = 0; i < N_PASSES; i++)
+        if (uly_str_is(name, passes[i].name) && !run_one(ir, op, i, options)) return ULY_INVALID_INPUT;
+    return ULY_OK;
+  }
+  for (int i = 0; i < N_PASSES; i++) {
+    if (!run_one(ir, op, i, options)) return ULY_INVALID_INPUT;
+    if (uly_str_is(options->stop_after, passes[i].name)) break;
+  }
+  return ULY_OK;
+}

@@ -1,0 +1,27 @@
+// The compilation as a walk over passes.def. Called by the driver for every compilation and by `ulyc opt` on IR text.
+#ifndef ULY_PASSES_PIPELINE_H
+#define ULY_PASSES_PIPELINE_H
+
+#include "passes/ir.h"
+
+// A pass changes the module. False: it has added at least one error to the diagnostics.
+typedef bool uly_pass(uly_ir *ir, MlirOperation module);
+#define PASS(name, doc) uly_pass uly_pass_##name;
+#include "passes/passes.def"
+
+typedef struct uly_pipeline_options {
+  uly_str passes;      // names, with commas; empty: all
+  uly_str stop_after;  // a name; empty: run to the end
+  uly_str print_after; // names, with commas, or "all"
+  FILE *print_to;
+  bool verify_each;    // verify_distribution after every pass
+} uly_pipeline_options;
+
+// ULY_OK; ULY_INVALID_ARGUMENT for a name that is no pass; ULY_INVALID_INPUT where a pass failed. The diagnostics say why.
+ULY_MUST_USE uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_options *options);
+
+int uly_pass_count(void);
+const char *uly_pass_name(int i);
+const char *uly_pass_doc(int i);
+
+#endif
