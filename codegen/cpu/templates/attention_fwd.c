@@ -291,7 +291,7 @@ ULY_INLINE void value_column(const item *it, float *o, int64_t d, int64_t lo, in
 #pragma clang loop unroll(disable)
     for (int64_t t = lo; t < hi; t++) {
       vf p = vf_load(it->p + t * NR + j * VL);
-      acc = vf_select((vi)p < 0, acc, vf_fma(vf_splat(it->vb[t * value_rows() + d]), p, acc));
+      acc = vf_select((vi)p == INT32_MIN, acc, vf_fma(vf_splat(it->vb[t * value_rows() + d]), p, acc));
     }
     vf_store(o + d * NR + j * VL, acc);
   }

@@ -63,10 +63,10 @@ ULY_INLINE vf vf_exp2(vf x) {
 #endif
 }
 
-// Natural logarithm of normal x > 0, in float64: absolute error below 1e-9. NaN stays.
+// Natural logarithm of normal x > 0, in float64: absolute error below 1e-9. NaN and Inf give NaN.
 ULY_INLINE vd vd_log(vf x) {
   vi bits = (vi)x, e = (bits - 0x3f3504f3) >> 23;
-  vf mantissa = (vf)(bits - (e << 23)); // in [sqrt(1/2), sqrt(2)]
+  vf mantissa = (vf)(bits - (e << 23)) + (x - x); // in [sqrt(1/2), sqrt(2)]
   vd m = __builtin_convertvector(mantissa, vd), z = (m - 1.0) / (m + 1.0), z2 = z * z;
   vd series = 1.0 + z2 * (1.0 / 3 + z2 * (1.0 / 5 + z2 * (1.0 / 7 + z2 * (1.0 / 9 + z2 * (1.0 / 11)))));
   return __builtin_convertvector(e, vd) * 0x1.62e42fefa39efp-1 + 2.0 * z * series;

@@ -1,0 +1,175 @@
+// Attention forward on the CPU against float64, over seeded problems, at every CPU level that this machine has, and the bits contract. The bound on errors
+// is twice that of a naive f32 version, plus 4 units of the last place of values near 4.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/numerics/attention_case.h"
+
+enum { N_PROBLEMS = 700, N_BITS = 60, BITS_TRIALS = 12 };
+
+typedef struct level {
+  const char *name;
+  uly_kernel kernel;
+} level;
+
+static int find_levels(level *out) {
+  int n = 0;
+  out[n++] = (level){"x86-64-v3", attention_native_v3};
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    out[n++] = (level){"x86-64-v4", attention_native_v4};
+  else
+    print_message("no AVX-512 here: x86-64-v4 is not tested\n");
+  return n;
+}
+
+static int64_t pick(uint64_t *seed, const int64_t *from, int n) { return from[uly_bits_range(seed, 0, n - 1)]; }
+
+static attention_spec draw(uint64_t seed) {
+  static const int64_t rows[] = {1, 2, 3, 15, 16, 17, 23, 24, 25, 31, 32, 33, 63, 127, 128, 129, 255, 257, 300};
+  static const int64_t widths[] = {1, 2, 3, 5, 7, 8, 15, 16, 17, 24, 31, 32, 33, 40, 64, 80, 96, 128};
+  uint64_t s = seed * 2 + 1;
+  attention_spec p = {.seed = seed + 1000};
+  p.s = pick(&s, rows, sizeof rows / sizeof *rows);
+  p.t = uly_bits_range(&s, 0, 2) ? pick(&s, rows, sizeof rows / sizeof *rows) : p.s;
+  if (uly_bits_range(&s, 0, 40) == 0) p.t = 0;
+  p.b = uly_bits_range(&s, 0, 3) ? 1 : 2;
+  p.h = uly_bits_range(&s, 1, 4);
+  p.h0 = uly_bits_range(&s, 0, 2) ? 0 : uly_bits_range(&s, 1, 5);
+  p.group = uly_bits_range(&s, 1, 4);
+  p.dh = pick(&s, widths, sizeof widths / sizeof *widths);
+  p.dv = uly_bits_range(&s, 0, 1) ? p.dh : pick(&s, widths, sizeof widths / sizeof *widths);
+  p.layout = (attention_layout)uly_bits_range(&s, 0, N_LAYOUTS - 1);
+  if (p.layout == LAYOUT_MESSAGE) p.t = p.s;
+  p.mask = (attention_mask)uly_bits_range(&s, 0, N_MASKS - 1);
+  p.mask_a = uly_bits_range(&s, 1, p.mask == MASK_STRIPES ? 140 : 90);
+  p.mask_b = uly_bits_range(&s, 0, 20);
+  p.score = uly_bits_range(&s, 0, 1) ? SCORE_NONE : (attention_score)uly_bits_range(&s, 1, N_SCORES - 1);
+  p.ranges = (attention_ranges)uly_bits_range(&s, 0, N_RANGES - 1);
+  p.sink = uly_bits_range(&s, 0, 3) == 0;
+  p.lse = uly_bits_range(&s, 0, 2) != 0;
+  if (uly_bits_range(&s, 0, 2) == 0) p.offset = uly_bits_range(&s, 1, 50);
+  p.per_batch_offset = p.score != SCORE_TABLE && uly_bits_range(&s, 0, 3) == 0;
+  p.at_end = seed % 2;
+  p.n_outputs = uly_bits_range(&s, 0, 1) ? 1 : (int)uly_bits_range(&s, 2, MAX_OUTPUTS);
+  p.plant = uly_bits_range(&s, 0, 5) == 0 ? PLANT_NAN | PLANT_SEEN_NAN : uly_bits_range(&s, 0, 1) ? PLANT_NAN : 0;
+  p.spread = uly_bits_range(&s, 0, 4) ? 1 : 12;
+  return p;
+}
+
+static float *results(const attention_spec *p) {
+  float *out = malloc((size_t)(p->s * p->h * p->b * (p->dv + 1)) * sizeof *out);
+  assert_non_null(out);
+  return out;
+}
+
+static void describe(const char *what, const attention_spec *p, const char *name) {
+  print_error("%s: seed %llu, %s: S=%lld T=%lld B=%lld H=%lld at %lld, group %lld, Dh=%lld Dv=%lld layout %d mask %d(%lld, %lld) score %d ranges %d sink %d plant %u\n", what,
+              (unsigned long long)(p->seed - 1000), name, (long long)p->s, (long long)p->t, (long long)p->b, (long long)p->h, (long long)p->h0, (long long)p->group,
+              (long long)p->dh, (long long)p->dv, p->layout, p->mask, (long long)p->mask_a, (long long)p->mask_b, p->score, p->ranges, p->sink, p->plant);
+}
+
+static bool within(const attention_spec *p, const attention_error *e) {
+  const double sharp = p->spread > 1 ? 8 : 1;
+  return e->n_nan_wrong == 0 && e->worst <= 2 * e->naive_worst + sharp * 0x1p-20 && (!p->lse || e->lse_worst <= sharp * 2e-6);
+}
+
+static void test_against_float64(void **state) {
+  (void)state;
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  double squares[2] = {0}, naive_squares[2] = {0};
+  int wrong = 0;
+  for (uint64_t seed = 0; seed < N_PROBLEMS; seed++) {
+    const attention_spec p = draw(seed);
+    attention_case c = attention_case_create(&p);
+    attention_case_solve(&c);
+    float *out = results(&p);
+    for (int i = 0; i < n_levels; i++) {
+      attention_case_run(&c, levels[i].kernel, NULL, out);
+      const attention_error e = attention_case_compare(&c, out);
+      squares[i] += e.squares;
+      naive_squares[i] += e.naive_squares;
+      if (within(&p, &e)) continue;
+      describe("error too large", &p, levels[i].name);
+      print_error("  worst %.3g, naive %.3g, LSE %.3g, NaN or Inf wrong %lld of %lld\n", e.worst, e.naive_worst, e.lse_worst, (long long)e.n_nan_wrong, (long long)e.n);
+      wrong++;
+    }
+    free(out);
+    attention_case_destroy(&c);
+  }
+  assert_int_equal(wrong, 0);
+  for (int i = 0; i < n_levels; i++) {
+    print_message("%s: rms error %.2f times that of a naive f32 version\n", levels[i].name, sqrt(squares[i] / naive_squares[i]));
+    assert_true(squares[i] <= 4 * naive_squares[i]);
+  }
+}
+
+// The plan of tiles changes no bit: exact ranges, none at all, and some.
+static void test_ranges_are_free(void **state) {
+  (void)state;
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  int different = 0;
+  for (uint64_t seed = 0; seed < N_PROBLEMS; seed += 5) {
+    attention_spec p = draw(seed);
+    if (p.mask == MASK_FULL) continue;
+    const size_t bytes = (size_t)(p.s * p.h * p.b * (p.dv + 1)) * sizeof(float);
+    float *first = results(&p), *other = results(&p);
+    for (int i = 0; i < n_levels; i++)
+      for (p.ranges = 0; p.ranges < N_RANGES; p.ranges++) {
+        attention_case c = attention_case_create(&p);
+        attention_case_run(&c, levels[i].kernel, NULL, p.ranges ? other : first);
+        attention_case_destroy(&c);
+        if (!p.ranges || memcmp(first, other, bytes) == 0) continue;
+        describe("bits depend on ranges", &p, levels[i].name);
+        different++;
+      }
+    free(first), free(other);
+  }
+  assert_int_equal(different, 0);
+}
+
+typedef struct subject {
+  attention_case c;
+  uly_kernel kernel;
+} subject;
+
+static void run_subject(void *user, const uly_bits_variant *variant, void *out) {
+  subject *s = user;
+  attention_case_run(&s->c, s->kernel, variant, out);
+}
+
+static void test_bits(void **state) {
+  (void)state;
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  int different = 0;
+  for (uint64_t seed = 0; seed < N_BITS; seed++)
+    for (int i = 0; i < n_levels; i++) {
+      attention_spec p = draw(seed * 31 + 5);
+      p.plant &= PLANT_NAN;
+      p.n_outputs = p.n_outputs == 1 ? 1 : 3;
+      if (seed % 2) p.s += 300; // several items a head
+      if (p.layout == LAYOUT_MESSAGE) p.t = p.s;
+      subject s = {attention_case_create(&p), levels[i].kernel};
+      char name[96];
+      snprintf(name, sizeof name, "attention at %s, seed %llu", levels[i].name, (unsigned long long)seed);
+      const uly_bits_subject bits = {.name = name, .user = &s, .rows = p.s, .heads = p.h, .row_bytes = (size_t)(p.b * (p.dv + 1)) * 4,
+                                     .may_vary = ULY_BITS_ROWS | ULY_BITS_HEADS | ULY_BITS_OTHER_ROWS | ULY_BITS_THREADS, .run = run_subject};
+      different += uly_bits_check(&bits, BITS_TRIALS, seed + 1);
+      attention_case_destroy(&s.c);
+    }
+  assert_int_equal(different, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_ranges_are_free), cmocka_unit_test(test_bits)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
