@@ -1,0 +1,191 @@
+// `ulyc check`: what a spec declares, and with --at what it costs. Everything comes from the graph; nothing is compiled.
+#include <inttypes.h>
+
+#include "driver/commands.h"
+#include "driver/estimate.h"
+#include "frontend/graph_print.h"
+
+enum { N_COLUMNS = 4 }; // ranks 1, 2, 4, 8 where --at names none
+
+// "1234" or "1.2 MB", at most 12 characters
+static uly_str bytes_text(uly_arena *arena, int64_t bytes) {
+  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes == ULY_SIZE_OVERFLOW) return ULY_STR("too large");
+  double value = (double)bytes;
+  int unit = 0;
+  for (; value >= 1000 && unit < 6; unit++) value /= 1000;
+  return unit ? uly_str_format(arena, "%.1f %s", value, units[unit]) : uly_str_format(arena, "%" PRId64 " B", bytes);
+}
+
+// ---- --at
+
+// NAME=N of --at: a free symbol or an axis of the grid.
+static uly_status set_size(uly_driver *d, const uly_graph *graph, uly_str item, uly_sizes *sizes) {
+  const char *equal = memchr(item.ptr, '=', item.len);
+  uly_str name = {item.ptr, equal ? (size_t)(equal - item.ptr) : item.len};
+  uly_str digits = equal ? uly_str_copy(d->arena, (uly_str){equal + 1, item.len - name.len - 1}) : (uly_str){0};
+  char *end = NULL;
+  int64_t n = equal ? strtoll(digits.ptr, &end, 10) : 0;
+  if (n < 1 || *end || n > INT32_MAX) {
+    uly_text_add(&d->error, "`--at %.*s`: write NAME=N with N from 1 to %d", ULY_STR_ARG(item), INT32_MAX);
+    return ULY_INVALID_ARGUMENT;
+  }
+  for (int32_t i = 0; i < graph->n_symbols; i++)
+    if (uly_str_equal(name, graph->symbols[i])) return sizes->symbols[i] = n, ULY_OK;
+  for (int32_t i = 0; i < graph->n_axes; i++)
+    if (uly_str_equal(name, graph->axes[i].name)) return sizes->ranks[i] = n, ULY_OK;
+  uly_text_add(&d->error, "`--at %.*s`: the spec has no free symbol or grid axis `%.*s`", ULY_STR_ARG(item), ULY_STR_ARG(name));
+  uly_str near = uly_str_nearest(name, graph->symbols, (size_t)graph->n_symbols);
+  if (near.len) uly_text_add(&d->error, "; did you mean `%.*s`?", ULY_STR_ARG(near));
+  return ULY_INVALID_ARGUMENT;
+}
+
+static uly_status parse_at(uly_driver *d, const uly_graph *graph, uly_sizes *out_sizes) {
+  out_sizes->symbols = ULY_NEW_ARRAY(d->arena, int64_t, graph->n_symbols + 1);
+  out_sizes->ranks = ULY_NEW_ARRAY(d->arena, int64_t, graph->n_axes + 1);
+  for (const char *at = d->args.value[ULY_OPTION_AT]; at && *at;) {
+    size_t n = strcspn(at, ",");
+    ULY_TRY(set_size(d, graph, (uly_str){at, n}, out_sizes));
+    at += n + (at[n] == ',');
+  }
+  for (int32_t i = 0; i < graph->n_symbols; i++) {
+    if (out_sizes->symbols[i]) continue;
+    uly_text_add(&d->error, "`--at` gives no size to `%.*s`", ULY_STR_ARG(graph->symbols[i]));
+    return ULY_INVALID_ARGUMENT;
+  }
+  return ULY_OK;
+}
+
+typedef struct columns { // one a number of ranks
+  int64_t ranks[N_COLUMNS];
+  int n;
+} columns;
+
+static void add_row(uly_driver *d, uly_str what, const int64_t *bytes, int n) {
+  uly_text_add(&d->out, "  %-38.*s", ULY_STR_ARG(what));
+  for (int i = 0; i < n; i++) {
+    uly_str text = bytes_text(d->arena, bytes[i]);
+    uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
+  }
+  uly_text_add(&d->out, "\n");
+}
+
+static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int64_t times, uly_sizes *sizes, const columns *cols, int64_t *total) {
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    int64_t bytes[N_COLUMNS], any = 0;
+    if (v->op == ULY_OP_REPEAT) add_exchanges(d, graph, v->u.repeat.body, times * v->u.repeat.count, sizes, cols, total);
+    for (int c = 0; c < cols->n; c++) {
+      sizes->ranks[0] = cols->ranks[c];
+      bytes[c] = uly_estimate_sent(graph, v, 0, sizes);
+      any |= bytes[c];
+      bool fits = bytes[c] >= 0 && total[c] >= 0 && !__builtin_mul_overflow(bytes[c], times, &bytes[c]) && !__builtin_add_overflow(total[c], bytes[c], &total[c]);
+      if (!fits) total[c] = bytes[c] = ULY_SIZE_OVERFLOW;
+    }
+    if (!any) continue;
+    uly_str what = uly_str_format(d->arena, "line %u: %s", v->loc.line, uly_op_name(v->op));
+    if (times > 1) what = uly_str_format(d->arena, "line %u: %s, %" PRId64 " times", v->loc.line, uly_op_name(v->op), times);
+    add_row(d, what, bytes, cols->n);
+  }
+}
+
+static void add_costs(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry, uly_sizes *sizes) {
+  columns cols = {{1, 2, 4, 8}, graph->n_axes ? N_COLUMNS : 1};
+  int64_t parameters[N_COLUMNS], activations[N_COLUMNS], total[N_COLUMNS] = {0};
+  for (int a = 0; a < graph->n_axes; a++)
+    if (!sizes->ranks[a] && a > 0) sizes->ranks[a] = 1;
+  if (graph->n_axes && sizes->ranks[0]) cols = (columns){{sizes->ranks[0]}, 1};
+  uly_text_add(&d->out, "\n  at %-35s", d->args.value[ULY_OPTION_AT]);
+  for (int c = 0; c < cols.n; c++) {
+    uly_str text = uly_str_format(d->arena, "%" PRId64 " rank%s", cols.ranks[c], cols.ranks[c] == 1 ? "" : "s");
+    uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
+    if (graph->n_axes) sizes->ranks[0] = cols.ranks[c];
+    parameters[c] = uly_estimate_parameters(entry);
+    activations[c] = uly_estimate_activations(d->arena, graph, entry, sizes);
+  }
+  uly_text_add(&d->out, "\n");
+  add_row(d, ULY_STR("parameters, each rank"), parameters, cols.n);
+  add_row(d, ULY_STR("activations, each rank, at most"), activations, cols.n);
+  if (!graph->n_axes) return;
+  int64_t saved = sizes->ranks[0];
+  add_exchanges(d, graph, &entry->body, 1, sizes, &cols, total);
+  sizes->ranks[0] = saved;
+  add_row(d, ULY_STR("sent by the busiest rank"), total, cols.n);
+}
+
+// ---- declarations
+
+static void add_typed(uly_driver *d, const uly_graph *graph, const char *word, uly_str name, const uly_tensor_type *type) {
+  uly_str text = uly_type_text(d->arena, type, graph->symbols);
+  uly_text_add(&d->out, "  %-7s %-12.*s %.*s", word, ULY_STR_ARG(name), ULY_STR_ARG(text));
+}
+
+static void count_parameters(const uly_graph_region *region, int64_t *count, int64_t *elements) {
+  static const uly_sizes none = {0};
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    if (v->op == ULY_OP_REPEAT) count_parameters(v->u.repeat.body, count, elements);
+    if (v->op != ULY_OP_PARAM) continue;
+    *count += v->u.param.n_names;
+    *elements += v->u.param.n_names * uly_estimate_elements(&v->type, &none);
+  }
+}
+
+static void add_parameters(uly_driver *d, const uly_graph *graph, const uly_graph_region *region) {
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    if (v->op == ULY_OP_REPEAT) add_parameters(d, graph, v->u.repeat.body);
+    if (v->op != ULY_OP_PARAM) continue;
+    uly_str type = uly_type_text(d->arena, &v->type, graph->symbols);
+    for (int32_t n = 0; n < v->u.param.n_names; n++) uly_text_add(&d->out, "    %.*s %.*s\n", ULY_STR_ARG(v->u.param.names[n]), ULY_STR_ARG(type));
+  }
+}
+
+static void add_entry(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry) {
+  int64_t count = 0, elements = 0;
+  uly_text_add(&d->out, "%s %.*s\n", entry->is_model ? "model" : "layer", ULY_STR_ARG(entry->name));
+  for (int32_t i = 0; i < entry->n_inputs; i++) {
+    add_typed(d, graph, "input", entry->inputs[i].name, &entry->inputs[i].type);
+    if (entry->inputs[i].id_limit) uly_text_add(&d->out, ", each below %" PRId64, entry->inputs[i].id_limit);
+    uly_text_add(&d->out, "\n");
+  }
+  for (int32_t i = 0; i < entry->n_results; i++) {
+    add_typed(d, graph, "result", entry->results[i].name, &entry->results[i].value->type);
+    uly_text_add(&d->out, "\n");
+  }
+  count_parameters(&entry->body, &count, &elements);
+  uly_str size = bytes_text(d->arena, uly_estimate_parameters(entry));
+  uly_text_add(&d->out, "  %" PRId64 " parameters, %" PRId64 " elements, %.*s\n", count, elements, ULY_STR_ARG(size));
+  add_parameters(d, graph, &entry->body);
+}
+
+static void add_unsupported(uly_driver *d, const uly_graph *graph) {
+  if (!graph->n_unsupported) uly_text_add(&d->out, "everything in this spec can be compiled\n");
+  for (int32_t i = 0; i < graph->n_unsupported; i++) {
+    const uly_graph_unsupported *u = &graph->unsupported[i];
+    uly_text_add(&d->out, "%s:%u:%u: not yet: %.*s\n", d->args.operand, u->loc.line, u->loc.column, ULY_STR_ARG(u->what));
+  }
+}
+
+uly_status uly_command_check(uly_driver *d) {
+  uly_graph *graph;
+  uly_sizes sizes = {0};
+  ULY_TRY(uly_driver_read_spec(d, &graph));
+  if (d->args.given[ULY_OPTION_AT]) ULY_TRY(parse_at(d, graph, &sizes));
+  if (d->args.given[ULY_OPTION_UNSUPPORTED]) {
+    add_unsupported(d, graph);
+    return ULY_OK;
+  }
+  for (int32_t i = 0; i < graph->n_entries; i++) {
+    uly_sizes own = sizes;
+    if (sizes.ranks) own.ranks = uly_arena_copy(d->arena, sizes.ranks, sizeof *sizes.ranks * ((size_t)graph->n_axes + 1));
+    if (i) uly_text_add(&d->out, "\n");
+    add_entry(d, graph, &graph->entries[i]);
+    if (sizes.symbols) add_costs(d, graph, &graph->entries[i], &own);
+  }
+  if (d->args.given[ULY_OPTION_TYPES]) {
+    uly_text_add(&d->out, "\n");
+    uly_graph_print(&d->out, graph);
+  }
+  return ULY_OK;
+}

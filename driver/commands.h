@@ -1,0 +1,32 @@
+// What the subcommands share: one function each, called by ulyc.c with checked arguments. Returns the exit code.
+#ifndef ULY_DRIVER_COMMANDS_H
+#define ULY_DRIVER_COMMANDS_H
+
+#include "driver/args.h"
+#include "frontend/diag.h"
+#include "frontend/graph.h"
+
+typedef struct uly_driver {
+  uly_arena *arena;
+  uly_args args;
+  int argc;
+  char **argv;
+  uly_diags diags;
+  uly_text error; // what a command that fails without a diagnostic has to say
+  uly_text out;   // standard output, printed at the end
+} uly_driver;
+
+typedef uly_status uly_command_fn(uly_driver *driver);
+uly_command_fn uly_command_compile, uly_command_check, uly_command_inspect, uly_command_opt, uly_command_env;
+
+// Reads and checks the spec that the command line names. The source is diags.sources[0].
+ULY_MUST_USE uly_status uly_driver_read_spec(uly_driver *driver, uly_graph **out_graph);
+
+// A function of libulyc_lower.so. ULY_UNAVAILABLE where the library is not there or is another build.
+ULY_MUST_USE uly_status uly_driver_lower(uly_driver *driver, const char *name, void **out_function);
+
+void uly_manual_page(uly_text *out);
+void uly_manual_completion(uly_text *out);
+void uly_manual_ops(uly_text *out);
+
+#endif

@@ -1,0 +1,186 @@
+// Exchange and memory sizes from the graph: see estimate.h.
+#include "driver/estimate.h"
+
+#include "runtime/kernel_abi.h" // ULY_EXACT_LIMBS
+
+static int64_t mul(int64_t a, int64_t b) {
+  int64_t r;
+  return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &r) ? ULY_SIZE_OVERFLOW : r;
+}
+
+static int64_t add(int64_t a, int64_t b) {
+  int64_t r;
+  return a < 0 || b < 0 || __builtin_add_overflow(a, b, &r) ? ULY_SIZE_OVERFLOW : r;
+}
+
+int64_t uly_estimate_dim(uly_dim dim, const uly_sizes *sizes) {
+  if (dim.symbol < 0) return dim.add;
+  int64_t n = mul(dim.mul, sizes->symbols[dim.symbol]);
+  if (n < 0 || __builtin_add_overflow(n, dim.add, &n) || n < 0) return ULY_SIZE_OVERFLOW;
+  return n;
+}
+
+int64_t uly_estimate_elements(const uly_tensor_type *type, const uly_sizes *sizes) {
+  int64_t n = 1;
+  for (int d = 0; d < type->rank; d++) n = mul(n, uly_estimate_dim(type->dims[d], sizes));
+  return n;
+}
+
+int64_t uly_estimate_share(int64_t n, int64_t ranks, int64_t r) { return n / ranks + (r < n % ranks); }
+int64_t uly_estimate_start(int64_t n, int64_t ranks, int64_t r) { return r * (n / ranks) + (r < n % ranks ? r : n % ranks); }
+
+static bool axis_splits(const uly_graph *graph, int axis, uly_dim dim) {
+  for (int i = 0; i < graph->axes[axis].n_symbols; i++)
+    if (dim.symbol == graph->axes[axis].symbols[i]) return true;
+  return false;
+}
+
+// Rows of a dim that rank r holds: it is cut in units of its symbol.
+static int64_t rows_of(uly_dim dim, const uly_sizes *sizes, int64_t ranks, int64_t r) {
+  return mul(dim.mul, uly_estimate_share(sizes->symbols[dim.symbol], ranks, r));
+}
+
+// Heads of |value| that rank r works on: of q its share, of k and v those that its q heads read.
+static int64_t heads_of(const uly_graph_value *q, const uly_graph_value *value, int64_t ranks, int64_t r) {
+  int64_t n_q = q->type.dims[2].add, n = value->type.dims[2].add, group = n_q / n;
+  int64_t begin = uly_estimate_start(n_q, ranks, r), end = begin + uly_estimate_share(n_q, ranks, r);
+  return begin == end ? 0 : (end + group - 1) / group - begin / group;
+}
+
+// Σ over the four tensors of an attention: q, k and v go from rows to heads, o comes back.
+static int64_t attention_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes, int64_t r) {
+  int64_t ranks = sizes->ranks[axis], sent = 0;
+  const uly_graph_value *q = value->operands[0];
+  for (int i = 0; i < 4; i++) {
+    const uly_graph_value *t = i < 3 ? value->operands[i] : q;
+    int64_t width = i < 3 ? t->type.dims[3].add : value->operands[2]->type.dims[3].add;
+    int64_t unit = mul(mul(uly_dtype_bytes(t->type.dtype), uly_estimate_dim(t->type.dims[0], sizes)), width);
+    if (!axis_splits(graph, axis, t->type.dims[1])) continue;
+    for (int64_t j = 0; j < ranks; j++) {
+      if (j == r) continue;
+      int64_t rows = i < 3 ? rows_of(t->type.dims[1], sizes, ranks, r) : rows_of(t->type.dims[1], sizes, ranks, j);
+      int64_t heads = i < 3 ? heads_of(q, t, ranks, j) : heads_of(q, q, ranks, r);
+      sent = add(sent, mul(unit, mul(rows, heads)));
+    }
+  }
+  return sent;
+}
+
+// Parts of an exact sum, each of ULY_EXACT_LIMBS 64-bit integers, go to every other rank.
+static int64_t sum_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes) {
+  if (!axis_splits(graph, axis, value->operands[0]->type.dims[value->u.sum.dim])) return 0;
+  return mul(sizes->ranks[axis] - 1, mul(uly_estimate_elements(&value->type, sizes), ULY_EXACT_LIMBS * 8));
+}
+
+// Every rank gets the whole slice: rank r sends what it holds of it.
+static int64_t slice_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes, int64_t r) {
+  uly_dim dim = value->operands[0]->type.dims[value->u.slice.dim];
+  if (!axis_splits(graph, axis, dim)) return 0;
+  int64_t ranks = sizes->ranks[axis], n = uly_estimate_dim(dim, sizes), begin = value->u.slice.begin, end = value->u.slice.end;
+  if (n < 0) return n;
+  if (begin < 0) begin += n;
+  if (end < 0 || end > n) end = end < 0 ? end + n : n;
+  int64_t first = dim.mul * uly_estimate_start(sizes->symbols[dim.symbol], ranks, r), last = first + rows_of(dim, sizes, ranks, r);
+  int64_t held = (end < last ? end : last) - (begin > first ? begin : first), rows = end - begin;
+  if (held <= 0 || rows <= 0) return 0;
+  int64_t row = uly_estimate_elements(&value->type, sizes) / rows;
+  return mul(mul(ranks - 1, held), mul(row, uly_dtype_bytes(value->type.dtype)));
+}
+
+int64_t uly_estimate_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes) {
+  int64_t most = 0;
+  for (int64_t r = 0; r < sizes->ranks[axis]; r++) {
+    int64_t sent = 0;
+    if (value->op == ULY_OP_ATTENTION) sent = attention_sent(graph, value, axis, sizes, r);
+    if (value->op == ULY_OP_SUM) sent = sum_sent(graph, value, axis, sizes);
+    if (value->op == ULY_OP_SLICE) sent = slice_sent(graph, value, axis, sizes, r);
+    if (sent < 0) return sent;
+    if (sent > most) most = sent;
+  }
+  return most;
+}
+
+// ---- memory
+
+static int64_t parameters_in(const uly_graph_region *region) {
+  static const uly_sizes none = {0};
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    if (v->op == ULY_OP_PARAM) bytes = add(bytes, mul(v->u.param.n_names, mul(uly_dtype_bytes(v->type.dtype), uly_estimate_elements(&v->type, &none))));
+    if (v->op == ULY_OP_REPEAT) bytes = add(bytes, parameters_in(v->u.repeat.body));
+  }
+  return bytes;
+}
+
+int64_t uly_estimate_parameters(const uly_graph_entry *entry) { return parameters_in(&entry->body); }
+
+// The largest share that any rank has of the value.
+static int64_t local_bytes(const uly_graph *graph, const uly_graph_value *v, const uly_sizes *sizes) {
+  if (v->op == ULY_OP_PARAM || v->op == ULY_OP_RESULT || v->op == ULY_OP_BODY_ARG) return 0;
+  int64_t n = uly_dtype_bytes(v->type.dtype);
+  for (int d = 0; d < v->type.rank; d++) {
+    int64_t size = uly_estimate_dim(v->type.dims[d], sizes);
+    for (int a = 0; a < graph->n_axes && size > 0; a++)
+      if (axis_splits(graph, a, v->type.dims[d])) {
+        size = rows_of(v->type.dims[d], sizes, sizes->ranks[a], 0);
+        break;
+      }
+    n = mul(n, size);
+  }
+  return n;
+}
+
+// For each value of an entry, by id: how deep in repeats it is defined, and the step of its region behind which nobody reads it.
+typedef struct liveness {
+  const uly_graph *graph;
+  const uly_sizes *sizes;
+  int32_t *depth, *last_use;
+} liveness;
+
+static void mark_uses(const liveness *l, const uly_graph_region *region, int32_t depth, int32_t step) {
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    for (int k = 0; k < v->n_operands; k++)
+      if (l->depth[v->operands[k]->id] == depth) l->last_use[v->operands[k]->id] = step < 0 ? i : step;
+    if (v->op == ULY_OP_REPEAT) mark_uses(l, v->u.repeat.body, depth, step < 0 ? i : step);
+  }
+}
+
+// Bytes of the values of |depth| that |region| reads and that die at |step|.
+static int64_t dead_after(const liveness *l, const uly_graph_region *region, const uly_graph_value *v, int32_t depth, int32_t step) {
+  int64_t bytes = 0;
+  for (int k = 0; v && k < v->n_operands; k++) {
+    const uly_graph_value *o = v->operands[k];
+    if (l->depth[o->id] != depth || l->last_use[o->id] != step) continue;
+    bytes += local_bytes(l->graph, o, l->sizes);
+    l->last_use[o->id] = -1; // it may be read twice
+  }
+  for (int32_t i = 0; region && i < region->n_values; i++) {
+    const uly_graph_value *inner = region->values[i];
+    bytes += dead_after(l, inner->op == ULY_OP_REPEAT ? inner->u.repeat.body : NULL, inner, depth, step);
+  }
+  return bytes;
+}
+
+static int64_t peak_of(const liveness *l, const uly_graph_region *region, int32_t depth) {
+  int64_t live = 0, peak = 0;
+  for (int32_t i = 0; i < region->n_values; i++) l->depth[region->values[i]->id] = depth;
+  mark_uses(l, region, depth, -1);
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    const uly_graph_region *body = v->op == ULY_OP_REPEAT ? v->u.repeat.body : NULL;
+    live = add(live, local_bytes(l->graph, v, l->sizes));
+    int64_t now = add(live, body ? peak_of(l, body, depth + 1) : 0);
+    if (now < 0) return ULY_SIZE_OVERFLOW;
+    if (now > peak) peak = now;
+    live -= dead_after(l, body, v, depth, i);
+  }
+  return peak;
+}
+
+int64_t uly_estimate_activations(uly_arena *arena, const uly_graph *graph, const uly_graph_entry *entry, const uly_sizes *sizes) {
+  liveness l = {graph, sizes, ULY_NEW_ARRAY(arena, int32_t, entry->n_values + 1), ULY_NEW_ARRAY(arena, int32_t, entry->n_values + 1)};
+  for (int32_t i = 0; i < entry->n_values; i++) l.last_use[i] = l.depth[i] = -1;
+  return peak_of(&l, &entry->body, 0);
+}

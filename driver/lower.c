@@ -1,0 +1,20 @@
+// Opens the back half of the compiler: see lower.h.
+#include "driver/lower.h"
+
+#include <dlfcn.h>
+
+#include "driver/commands.h"
+
+uly_status uly_driver_lower(uly_driver *d, const char *name, void **out_function) {
+  void *library = dlopen(ULY_LOWER_LIBRARY, RTLD_NOW | RTLD_LOCAL); // found by the RUNPATH of ulyc
+  if (!library) {
+    uly_text_add(&d->error, "cannot load %s, which compiles: %s", ULY_LOWER_LIBRARY, dlerror());
+    return ULY_UNAVAILABLE;
+  }
+  uly_lower_abi_fn *abi = (uly_lower_abi_fn *)(uintptr_t)dlsym(library, "uly_lower_abi");
+  int found = abi ? abi() : 0;
+  *out_function = dlsym(library, name);
+  if (found == ULY_LOWER_ABI && *out_function) return ULY_OK;
+  uly_text_add(&d->error, "%s is of another build: interface %d, this ulyc wants %d", ULY_LOWER_LIBRARY, found, ULY_LOWER_ABI);
+  return ULY_UNAVAILABLE;
+}

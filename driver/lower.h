@@ -1,0 +1,35 @@
+// The back half of the compiler: libulyc_lower.so, which brings MLIR and LLVM with it. The driver opens it only when it compiles, so that `check` and
+// `--help` start at once. These functions are all that it exports; driver/lower.c finds them by name.
+#ifndef ULY_DRIVER_LOWER_H
+#define ULY_DRIVER_LOWER_H
+
+#include <stdio.h>
+
+#include "frontend/diag.h"
+#include "frontend/graph.h"
+
+#define ULY_LOWER_LIBRARY "libulyc_lower.so"
+#define ULY_LOWER_ABI 1
+
+typedef struct uly_lower_options {
+  uly_str source_name, source; // the spec, for diagnostics and for the model's notes
+  const char *output;          // file to write; NULL: no code is made
+  const char *march;           // CPU levels with commas; NULL: the default list
+  int level;                   // 0: hardly optimise; 2: fully
+  const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
+  FILE *print_to;              // where IR goes
+} uly_lower_options;
+
+// The spec's entries as a model.so at |options->output|, which the caller made and will move into place. What the user can mend is added to |diags|;
+// |error| gets a sentence about anything else.
+typedef uly_status uly_lower_compile_fn(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error);
+// `ulyc opt`: argv as it stands behind the command's name, argv[0] included. Returns the exit code.
+typedef int uly_lower_opt_fn(int argc, char **argv);
+// ULY_LOWER_ABI of the library: driver and library are built together, and say so when they are not.
+typedef int uly_lower_abi_fn(void);
+
+uly_lower_compile_fn uly_lower_compile;
+uly_lower_opt_fn uly_lower_opt;
+uly_lower_abi_fn uly_lower_abi;
+
+#endif

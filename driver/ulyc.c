@@ -1,0 +1,61 @@
+// The compiler's command: reads the command line, runs the subcommand, prints what it says, and turns its status into the exit code.
+#include "driver/commands.h"
+#include "frontend/parse.h"
+#include "frontend/spec.h"
+
+#include "driver/files.h"
+
+static uly_command_fn *const functions[ULY_N_COMMANDS] = {
+    [ULY_COMMAND_COMPILE] = uly_command_compile, [ULY_COMMAND_CHECK] = uly_command_check, [ULY_COMMAND_INSPECT] = uly_command_inspect,
+    [ULY_COMMAND_OPT] = uly_command_opt,         [ULY_COMMAND_ENV] = uly_command_env,
+};
+
+uly_status uly_driver_read_spec(uly_driver *d, uly_graph **out_graph) {
+  uly_str text;
+  ULY_TRY(uly_file_read(d->arena, d->args.operand, ULY_MAX_SOURCE_BYTES, &text, &d->error));
+  *out_graph = uly_spec_read(d->arena, &d->diags, uly_str_of(d->args.operand), text, d->args.defines, d->args.n_defines);
+  return *out_graph ? ULY_OK : ULY_INVALID_INPUT;
+}
+
+// Options that print something and end. False where none is given.
+static bool print_information(uly_driver *d) {
+  const bool *given = d->args.given;
+  if (given[ULY_OPTION_VERSION]) uly_text_add(&d->out, "ulyc %s\n", ULY_VERSION);
+  else if (given[ULY_OPTION_HELP_OPS]) uly_manual_ops(&d->out);
+  else if (given[ULY_OPTION_MAN]) uly_manual_page(&d->out);
+  else if (given[ULY_OPTION_COMPLETION]) uly_manual_completion(&d->out);
+  else if (given[ULY_OPTION_HELP]) uly_args_help(&d->out, &d->args);
+  else return false;
+  return true;
+}
+
+static uly_status run(uly_driver *d) {
+  if (!uly_args_parse(d->arena, d->argc, d->argv, &d->args, &d->error)) {
+    uly_text_add(&d->error, "\nsee ulyc --help");
+    return ULY_INVALID_ARGUMENT;
+  }
+  if (print_information(d)) return ULY_OK;
+  if (!d->args.has_command) {
+    uly_args_help(&d->error, &d->args);
+    return ULY_INVALID_ARGUMENT;
+  }
+  return functions[d->args.command](d);
+}
+
+int main(int argc, char **argv) {
+  uly_arena *arena = uly_arena_create();
+  uly_driver d = {.arena = arena, .argc = argc, .argv = argv, .error = {.arena = arena}, .out = {.arena = arena}};
+  uly_diags_init(&d.diags, arena);
+  uly_status status = run(&d);
+  uly_diags_print(&d.diags, stderr);
+  bool usage = status == ULY_INVALID_ARGUMENT && !d.args.has_command && argc < 2;
+  if (d.error.len) fprintf(stderr, "%s%.*s%s", usage ? "" : "ulyc: ", (int)d.error.len, d.error.ptr, usage ? "" : "\n");
+  else if (status != ULY_OK && !d.diags.n_errors) fprintf(stderr, "ulyc: %s\n", uly_status_text(status));
+  if (d.out.len) fwrite(d.out.ptr, 1, d.out.len, stdout);
+  if ((fflush(stdout) != 0 || ferror(stdout)) && status == ULY_OK) {
+    fprintf(stderr, "ulyc: cannot write standard output\n");
+    status = ULY_IO;
+  }
+  uly_arena_destroy(arena);
+  return uly_status_exit_code(status);
+}
