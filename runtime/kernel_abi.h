@@ -101,7 +101,7 @@ enum uly_attention_val {
   ULY_ATTENTION_K_S, ULY_ATTENTION_K_B, ULY_ATTENTION_K_H,
   ULY_ATTENTION_V_S, ULY_ATTENTION_V_B, ULY_ATTENTION_V_H,
   ULY_ATTENTION_O_ROW,  // first row of each output pointer: one a peer, ascending (a peer without rows has its successor's)
-  ULY_ATTENTION_O_S, ULY_ATTENTION_O_B, ULY_ATTENTION_O_H, // strides; O_S one a peer
+  ULY_ATTENTION_O_S, ULY_ATTENTION_O_B, ULY_ATTENTION_O_H, // strides, the same for every pointer
   ULY_ATTENTION_L_S, ULY_ATTENTION_L_B, ULY_ATTENTION_L_H,
   ULY_ATTENTION_OFFSET, // q_offset where it is one number
   ULY_ATTENTION_N_VALS // hook values follow
@@ -136,11 +136,12 @@ enum uly_gather_val {
 enum uly_move_op { ULY_MOVE_SRC, ULY_MOVE_DST, ULY_MOVE_N_OPS };
 enum uly_move_val {
   ULY_MOVE_N0, ULY_MOVE_N1, ULY_MOVE_N2, ULY_MOVE_BYTES,
-  ULY_MOVE_SRC_0, ULY_MOVE_SRC_1, ULY_MOVE_SRC_2,       // one, or one a pointer
+  ULY_MOVE_SRC_EACH, ULY_MOVE_DST_EACH,                 // 1: the strides (and the offset) of that side are one a pointer; 0: one number for all
+  ULY_MOVE_SRC_0, ULY_MOVE_SRC_1, ULY_MOVE_SRC_2,
   ULY_MOVE_DST_0, ULY_MOVE_DST_1, ULY_MOVE_DST_2,
   ULY_MOVE_SRC_DIM, ULY_MOVE_SRC_FIRST, ULY_MOVE_SRC_COUNT, // dim number or -1; first and count one a pointer
   ULY_MOVE_DST_DIM, ULY_MOVE_DST_FIRST, ULY_MOVE_DST_COUNT,
-  ULY_MOVE_DST_OFFSET,                                  // bytes added to each destination pointer: one, or one a pointer
+  ULY_MOVE_DST_OFFSET,                                  // bytes added to each destination pointer
   ULY_MOVE_N_VALS
 };
 

@@ -415,14 +415,14 @@ ULY_INLINE void normalise(const item *it, int64_t panel) {
 ULY_INLINE void store_rows(const item *it, int64_t panel) {
   const uly_call *call = it->call;
   const uly_arg *out = &call->op[ULY_ATTENTION_OUT];
-  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], *stride = call->val[ULY_ATTENTION_O_S];
+  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], stride = val(call, ULY_ATTENTION_O_S);
   const int64_t at = it->b * val(call, ULY_ATTENTION_O_B) + it->h * val(call, ULY_ATTENTION_O_H);
   const float *o = it->ot + panel * NR * value_rows();
   int64_t peer = 0;
   for (int64_t i = 0; i < panel_rows(it, panel); i++) {
     int64_t row = it->row + panel * NR + i;
     while (peer + 1 < out->n && first[peer + 1] <= row) peer++;
-    float *to = (float *)out->p[peer] + (row - first[peer]) * stride[peer] + at;
+    float *to = (float *)out->p[peer] + (row - first[peer]) * stride + at;
     for (int64_t d = 0; d < uly_attention_dv; d++) to[d] = o[d * NR + i];
   }
   if (!uly_attention_has_lse) return;
