@@ -1,0 +1,142 @@
+#include "codegen/codegen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "codegen/program_table.h"
+
+enum { MAX_THREADS = 16, ERROR_BYTES = 512 };
+
+// Kernels × levels, taken one by one by the threads.
+typedef struct work {
+  const uly_program *program;
+  const uly_object_options *object;
+  uly_code *code;
+  atomic_uint next;
+} work;
+
+typedef struct worker {
+  pthread_t thread;
+  work *work;
+  uly_arena *arena; // of the objects it makes
+  uly_status status;
+  char error[ERROR_BYTES];
+} worker;
+
+static void *run_worker(void *argument) {
+  worker *w = argument;
+  const uly_code *code = w->work->code;
+  uint32_t n = code->n_kernels * code->n_levels;
+  for (uint32_t i; w->status == ULY_OK && (i = atomic_fetch_add(&w->work->next, 1)) < n;) {
+    uint32_t kernel = i / code->n_levels, level = i % code->n_levels;
+    w->status = uly_object_compile(w->arena, w->work->program->kernels[kernel], code->symbols[kernel][level], code->levels[level], w->work->object, &code->objects[i], w->error,
+                                   sizeof w->error);
+  }
+  return NULL;
+}
+
+static int count_threads(int wanted, uint32_t jobs) {
+  long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  int n = wanted > 0 ? wanted : cpus > 0 ? (int)cpus : 1;
+  if (n > MAX_THREADS) n = MAX_THREADS;
+  return (uint32_t)n < jobs ? n : jobs ? (int)jobs : 1;
+}
+
+static uly_status compile_kernels(work *w, worker *workers, int n_threads, uly_text *error) {
+  int started = 1;
+  for (int t = 0; t < n_threads; t++) workers[t] = (worker){.work = w, .arena = uly_arena_create()};
+  while (started < n_threads && pthread_create(&workers[started].thread, NULL, run_worker, &workers[started]) == 0) started++;
+  run_worker(&workers[0]);
+  for (int t = 1; t < started; t++) pthread_join(workers[t].thread, NULL);
+  for (int t = 0; t < started; t++) {
+    if (workers[t].status == ULY_OK) continue;
+    uly_text_add(error, "%s", workers[t].error);
+    return workers[t].status;
+  }
+  return ULY_OK;
+}
+
+static uly_status choose_levels(const char *march, uly_code *code, uly_text *error) {
+  bool taken[ULY_MAX_LEVELS] = {false};
+  uly_str names[ULY_MAX_LEVELS];
+  for (int l = 0; l < uly_n_cpu_levels; l++) names[l] = uly_str_of(uly_cpu_levels[l].name);
+  for (const char *at = march; at && *at;) {
+    size_t n = strcspn(at, ",");
+    int found = -1;
+    for (int l = 0; l < uly_n_cpu_levels; l++)
+      if (uly_str_equal(names[l], (uly_str){at, n})) found = l;
+    if (found < 0) {
+      uly_str nearest = uly_str_nearest((uly_str){at, n}, names, (size_t)uly_n_cpu_levels);
+      uly_text_add(error, "`%.*s` is not a CPU level", (int)n, at);
+      if (nearest.len) uly_text_add(error, "; did you mean `%.*s`?", ULY_STR_ARG(nearest));
+      return ULY_INVALID_ARGUMENT;
+    }
+    taken[found] = true;
+    at += n + (at[n] == ',');
+  }
+  for (int l = 0; l < uly_n_cpu_levels; l++)
+    if (!march || !*march || taken[l]) code->levels[code->n_levels++] = &uly_cpu_levels[l];
+  return ULY_OK;
+}
+
+static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code) {
+  code->n_kernels = p->n_kernels;
+  code->objects = ULY_NEW_ARRAY(arena, uly_bytes, p->n_kernels * code->n_levels + 1);
+  code->symbols = uly_arena_alloc(arena, sizeof *code->symbols * (p->n_kernels + 1));
+  for (uint32_t k = 0; k < p->n_kernels; k++)
+    for (uint32_t l = 0; l < code->n_levels; l++)
+      code->symbols[k][l] = uly_str_format(arena, "k%u_%s.%s", k, uly_kernel_kind_name(p->kernels[k]->kind), code->levels[l]->name).ptr;
+}
+
+static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_blob *blob, uly_bytes *out, uly_text *error) {
+  uint32_t n = 0, n_kernels = code->n_kernels * code->n_levels;
+  enum { MAX_SUPPORT = 16 };
+  uly_bytes *objects = ULY_NEW_ARRAY(arena, uly_bytes, n_kernels + MAX_SUPPORT * code->n_levels + 1), support;
+  ULY_TRY(uly_artifact_object(arena, blob, code, &objects[n++], error));
+  for (uint32_t i = 0; i < n_kernels; i++) objects[n++] = code->objects[i];
+  for (uint32_t l = 0; l < code->n_levels; l++)
+    for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support); i++) objects[n++] = support;
+  return uly_link_shared(arena, objects, (int)n, out, error);
+}
+
+static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
+  bool ok = fd >= 0;
+  for (size_t at = 0; ok && at < bytes.n;) {
+    ssize_t n = write(fd, (const char *)bytes.ptr + at, bytes.n - at);
+    if (n < 0 && errno == EINTR) continue;
+    ok = n > 0;
+    if (ok) at += (size_t)n;
+  }
+  ok = ok && fsync(fd) == 0;
+  int cause = errno;
+  if (fd >= 0) ok = close(fd) == 0 && ok;
+  if (ok) return ULY_OK;
+  uly_text_add(error, "cannot write %s: %s", path, strerror(cause));
+  return ULY_IO;
+}
+
+static uly_status make_model(const uly_program *program, const uly_code *code, const char *path, uly_text *error) {
+  uly_bytes library;
+  uly_blob *blob = uly_program_blob(program, code->objects, code->n_levels);
+  ULY_TRY(link_model(program->arena, code, blob, &library, error));
+  return write_file(path, library, error);
+}
+
+uly_status uly_codegen_write(const uly_program *program, const uly_codegen_options *options, const char *path, uly_text *error) {
+  static const uly_codegen_options usual = {0};
+  if (!options) options = &usual;
+  worker workers[MAX_THREADS];
+  uly_code code = {0};
+  ULY_TRY(choose_levels(options->march, &code, error));
+  name_kernels(program->arena, program, &code);
+  work w = {.program = program, .object = &options->object, .code = &code};
+  int n_threads = count_threads(options->n_threads, code.n_kernels * code.n_levels);
+  uly_status status = compile_kernels(&w, workers, n_threads, error);
+  if (status == ULY_OK) status = make_model(program, &code, path, error);
+  for (int t = 0; t < n_threads; t++) uly_arena_destroy(workers[t].arena);
+  return status;
+}

@@ -1,0 +1,301 @@
+#include "codegen/cpu/hooks.h"
+
+#include "codegen/cpu/expr_to_vector.h"
+#include "codegen/cpu/memory.h"
+
+// ---- elementwise hooks ---------------------------------------------------------------------------------------------------------------------
+
+typedef struct hook_site {
+  const uly_hook *hook;
+  LLVMValueRef call, index[ULY_HOOK_INDICES], n, lanes, inputs[2];
+} hook_site;
+
+static LLVMValueRef element_index(uly_ir *ir, const hook_site *site, const uly_hook_operand *operand, bool *out_contiguous) {
+  LLVMValueRef sum = LLVMConstInt(ir->i64, 0, false);
+  *out_contiguous = operand->stride[ULY_HOOK_INDICES - 1] == -2;
+  for (int d = 0; d < ULY_HOOK_INDICES; d++) {
+    int32_t slot = operand->stride[d];
+    if (slot == -1) continue;
+    LLVMValueRef term = site->index[d];
+    bool lane_strided = d == ULY_HOOK_INDICES - 1 && slot >= 0;
+    if (lane_strided) term = LLVMBuildAdd(ir->b, uly_ir_splat(ir, term), uly_ir_iota(ir, ir->i64), "");
+    if (slot >= 0) {
+      LLVMValueRef stride = uly_memory_value(ir, site->call, slot);
+      term = LLVMBuildMul(ir->b, term, lane_strided ? uly_ir_splat(ir, stride) : stride, "");
+    }
+    uly_ir_match(ir, &sum, &term);
+    sum = LLVMBuildAdd(ir->b, sum, term, "");
+  }
+  return sum;
+}
+
+static uly_place place_of(uly_ir *ir, const hook_site *site, const uly_hook_operand *operand) {
+  bool contiguous;
+  LLVMTypeRef element = LLVMIntTypeInContext(ir->context, 8u * (unsigned)uly_dtype_bytes(operand->dtype));
+  uly_place place = {.dtype = operand->dtype, .pointer = uly_memory_pointer(ir, site->call, operand->op)};
+  LLVMValueRef index = element_index(ir, site, operand, &contiguous);
+  if (contiguous)
+    place.pointer = uly_ir_offset(ir, element, place.pointer, index);
+  else
+    place.index = index;
+  return place;
+}
+
+static LLVMValueRef hook_leaf(void *context, uly_ir *ir, const uly_expr_node *node, const LLVMValueRef *args) {
+  const hook_site *site = context;
+  const uly_hook *hook = site->hook;
+  (void)args;
+  if (node->op == ULY_SC_OPERAND && node->index < hook->n_inputs) return site->inputs[node->index];
+  if (node->op == ULY_SC_OPERAND) return uly_memory_load(ir, place_of(ir, site, &hook->operands[node->index - hook->n_inputs]), site->lanes);
+  if (node->op == ULY_SC_SIZE) return uly_memory_value(ir, site->call, hook->size[node->index]);
+  int d = node->index - ULY_COORD_I0;
+  ULY_ASSERT(node->op == ULY_SC_COORD && d >= 0 && d < ULY_HOOK_INDICES);
+  LLVMValueRef index = site->index[d];
+  if (hook->start[d] >= 0) index = LLVMBuildAdd(ir->b, index, uly_memory_value(ir, site->call, hook->start[d]), "");
+  return d == ULY_HOOK_INDICES - 1 ? LLVMBuildAdd(ir->b, uly_ir_splat(ir, index), uly_ir_iota(ir, ir->i64), "") : index;
+}
+
+static LLVMValueRef emit_hook(uly_ir *ir, hook_site *site) {
+  uly_expr_leaves leaves = {site, hook_leaf};
+  return uly_expr_to_vector(ir, &site->hook->expr, &leaves);
+}
+
+static LLVMValueRef as_lanes_f32(uly_ir *ir, LLVMValueRef v) {
+  LLVMTypeRef type = uly_ir_like(ir, v, ir->f32), from = uly_ir_element(v);
+  if (from == ir->f64) v = LLVMBuildFPTrunc(ir->b, v, type, "");
+  if (from == ir->i64) v = LLVMBuildSIToFP(ir->b, v, type, "");
+  if (from == ir->i1) v = LLVMBuildUIToFP(ir->b, v, type, "");
+  return uly_ir_splat(ir, v);
+}
+
+// Parameters of rows and rowsum hooks: call, i0, i1, i2, c, n[, y].
+static hook_site rows_site(uly_ir *ir, const uly_hook *hook) {
+  hook_site site = {.hook = hook, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 5)};
+  for (int d = 0; d < ULY_HOOK_INDICES; d++) site.index[d] = uly_ir_param(ir, 1 + (unsigned)d);
+  site.lanes = uly_memory_lanes(ir, site.n);
+  return site;
+}
+
+static void store_result(uly_ir *ir, hook_site *site, LLVMValueRef value) {
+  uly_memory_store(ir, place_of(ir, site, &site->hook->out), site->lanes, value);
+  LLVMBuildRetVoid(ir->b);
+}
+
+static void define_rows_value(uly_ir *ir, const uly_hook *hook) {
+  hook_site site = rows_site(ir, hook);
+  LLVMBuildRet(ir->b, as_lanes_f32(ir, emit_hook(ir, &site)));
+}
+
+static void define_rows_out(uly_ir *ir, const uly_hook *hook) {
+  hook_site site = rows_site(ir, hook);
+  site.inputs[0] = uly_ir_param(ir, 6);
+  store_result(ir, &site, hook->present ? emit_hook(ir, &site) : site.inputs[0]);
+}
+
+static void define_rows_map(uly_ir *ir, const uly_hook *hook) {
+  hook_site site = rows_site(ir, hook);
+  store_result(ir, &site, emit_hook(ir, &site));
+}
+
+// Parameters: call, part, i0, i1, c, n, a0, a1.
+static void define_epilogue(uly_ir *ir, const uly_gemm_desc *gemm) {
+  LLVMBasicBlockRef otherwise = uly_ir_block(ir);
+  LLVMValueRef choice = LLVMBuildSwitch(ir->b, uly_ir_param(ir, 1), otherwise, (unsigned)gemm->n_parts);
+  for (int32_t p = 0; p < gemm->n_parts; p++) {
+    if (!gemm->parts[p].epilogue.present) continue;
+    LLVMBasicBlockRef block = uly_ir_block(ir);
+    LLVMAddCase(choice, LLVMConstInt(ir->i32, (unsigned)p, false), block);
+    LLVMPositionBuilderAtEnd(ir->b, block);
+    hook_site site = {.hook = &gemm->parts[p].epilogue, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 5)};
+    site.index[0] = uly_ir_param(ir, 2), site.index[1] = uly_ir_param(ir, 3);
+    site.index[2] = LLVMConstInt(ir->i64, 0, false), site.index[3] = uly_ir_param(ir, 4);
+    site.inputs[0] = uly_ir_param(ir, 6), site.inputs[1] = uly_ir_param(ir, 7);
+    site.lanes = uly_memory_lanes(ir, site.n);
+    LLVMBuildRet(ir->b, as_lanes_f32(ir, emit_hook(ir, &site)));
+  }
+  LLVMPositionBuilderAtEnd(ir->b, otherwise);
+  LLVMBuildRet(ir->b, uly_ir_param(ir, 6));
+}
+
+// ---- captures --------------------------------------------------------------------------------------------------------------------------------
+
+// void uly_fault_report(call, a, b, c): the first fault of a call wins.
+static LLVMValueRef fault_reporter(uly_ir *ir) {
+  LLVMValueRef f = LLVMGetNamedFunction(ir->module, "uly_fault_report");
+  if (f) return f;
+  LLVMTypeRef params[] = {ir->ptr, ir->i64, ir->i64, ir->i64};
+  f = LLVMAddFunction(ir->module, "uly_fault_report", LLVMFunctionType(ir->none, params, 4, false));
+  LLVMSetLinkage(f, LLVMInternalLinkage);
+  uly_ir_attribute(ir, f, "noinline");
+  uly_ir_attribute(ir, f, "cold");
+  uly_ir_attribute(ir, f, "nounwind");
+  uly_ir inner;
+  uly_ir_init(&inner, ir->arena, ir->module, ir->lanes);
+  uly_ir_enter(&inner, f);
+  LLVMValueRef at = uly_ir_offset(&inner, ir->i8, LLVMGetParam(f, 0), LLVMConstInt(ir->i64, offsetof(uly_call, fault), false));
+  LLVMValueRef fault = uly_ir_load_invariant(&inner, ir->ptr, at);
+  LLVMValueRef swap = LLVMBuildAtomicCmpXchg(inner.b, fault, LLVMConstInt(ir->i32, ULY_FAULT_NONE, false), LLVMConstInt(ir->i32, ULY_FAULT_CAPTURE_RANGE, false),
+                                             LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
+  LLVMBasicBlockRef first = uly_ir_block(&inner), done = uly_ir_block(&inner);
+  LLVMBuildCondBr(inner.b, LLVMBuildExtractValue(inner.b, swap, 1, ""), first, done);
+  LLVMPositionBuilderAtEnd(inner.b, first);
+  const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, b), offsetof(uly_fault, c)};
+  for (unsigned i = 0; i < 3; i++) LLVMBuildStore(inner.b, LLVMGetParam(f, i + 1), uly_ir_offset(&inner, ir->i8, fault, LLVMConstInt(ir->i64, offsets[i], false)));
+  LLVMBuildBr(inner.b, done);
+  LLVMPositionBuilderAtEnd(inner.b, done);
+  LLVMBuildRetVoid(inner.b);
+  uly_ir_finish(&inner);
+  return f;
+}
+
+// Reports |index| where |bad| (i1, or i1 in each lane) is set anywhere.
+static void check(uly_ir *ir, const uly_attention_site *site, LLVMValueRef bad, LLVMValueRef index) {
+  LLVMValueRef lane = LLVMConstInt(ir->i64, 0, false), any = bad, bits = NULL;
+  LLVMTypeRef mask = LLVMIntTypeInContext(ir->context, (unsigned)ir->lanes);
+  if (uly_ir_is_vector(bad)) {
+    bits = LLVMBuildBitCast(ir->b, bad, mask, "");
+    any = LLVMBuildICmp(ir->b, LLVMIntNE, bits, LLVMConstNull(mask), "");
+  }
+  LLVMBasicBlockRef report = uly_ir_block(ir), next = uly_ir_block(ir);
+  LLVMBuildCondBr(ir->b, any, report, next);
+  LLVMPositionBuilderAtEnd(ir->b, report);
+  if (bits) {
+    LLVMValueRef args[] = {bits, LLVMConstInt(ir->i1, 0, false)};
+    lane = LLVMBuildZExt(ir->b, uly_ir_call(ir, "llvm.cttz", mask, args, 2), ir->i64, "");
+  }
+  if (uly_ir_is_vector(index)) index = LLVMBuildExtractElement(ir->b, index, lane, "");
+  LLVMValueRef args[] = {site->call, index, LLVMBuildAdd(ir->b, site->q, lane, ""), site->k}, f = fault_reporter(ir);
+  LLVMBuildCall2(ir->b, LLVMGlobalGetValueType(f), f, args, 4, "");
+  LLVMBuildBr(ir->b, next);
+  LLVMPositionBuilderAtEnd(ir->b, next);
+}
+
+// Sixteen zero bytes to load from where a scalar index is out of range.
+static LLVMValueRef zero_element(uly_ir *ir) {
+  LLVMValueRef zero = LLVMGetNamedGlobal(ir->module, "uly_zero_element");
+  if (zero) return zero;
+  LLVMTypeRef type = LLVMArrayType2(ir->i64, 2);
+  zero = LLVMAddGlobal(ir->module, type, "uly_zero_element");
+  LLVMSetInitializer(zero, LLVMConstNull(type));
+  LLVMSetGlobalConstant(zero, true);
+  LLVMSetLinkage(zero, LLVMInternalLinkage);
+  return zero;
+}
+
+// One flag for all lanes: is any of them valid?
+static LLVMValueRef any_valid(uly_ir *ir, const uly_attention_site *site) {
+  if (!site->valid) return LLVMConstInt(ir->i1, 1, false);
+  LLVMTypeRef mask = LLVMIntTypeInContext(ir->context, (unsigned)ir->lanes);
+  return LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildBitCast(ir->b, site->valid, mask, ""), LLVMConstNull(mask), "");
+}
+
+static LLVMValueRef load_capture(uly_ir *ir, const uly_attention_site *site, const uly_expr_node *node, const LLVMValueRef *indices) {
+  const uly_capture *capture = &site->desc->captures[node->index];
+  LLVMValueRef sum = LLVMConstInt(ir->i64, 0, false), inside = LLVMConstInt(ir->i1, 1, false);
+  bool contiguous = false;
+  ULY_ASSERT(node->n_args == capture->rank);
+  for (int d = 0; d < capture->rank; d++) {
+    LLVMValueRef i = indices[d], size = uly_memory_value(ir, site->call, capture->dim[d]), term = i;
+    bool lanes = uly_ir_is_vector(i);
+    LLVMValueRef fits = LLVMBuildICmp(ir->b, LLVMIntULT, i, lanes ? uly_ir_splat(ir, size) : size, "");
+    LLVMValueRef bad = LLVMBuildNot(ir->b, fits, "");
+    if (lanes && site->valid) bad = LLVMBuildAnd(ir->b, bad, site->valid, "");
+    if (!lanes) bad = LLVMBuildAnd(ir->b, bad, any_valid(ir, site), "");
+    check(ir, site, bad, i);
+    uly_ir_match(ir, &inside, &fits);
+    inside = LLVMBuildAnd(ir->b, inside, fits, "");
+    contiguous = d == capture->rank - 1 && capture->stride[d] == -2 && i == site->queries;
+    if (contiguous) term = site->q;
+    if (capture->stride[d] == -1) continue;
+    if (capture->stride[d] >= 0) {
+      LLVMValueRef stride = uly_memory_value(ir, site->call, capture->stride[d]);
+      term = LLVMBuildMul(ir->b, term, uly_ir_is_vector(term) ? uly_ir_splat(ir, stride) : stride, "");
+    }
+    uly_ir_match(ir, &sum, &term);
+    sum = LLVMBuildAdd(ir->b, sum, term, "");
+  }
+  uly_place place = {.dtype = capture->dtype, .pointer = uly_memory_pointer(ir, site->call, capture->op), .index = sum};
+  LLVMTypeRef element = LLVMIntTypeInContext(ir->context, 8u * (unsigned)uly_dtype_bytes(capture->dtype));
+  if (uly_ir_is_vector(inside)) {
+    if (site->valid) inside = LLVMBuildAnd(ir->b, inside, site->valid, "");
+    if (contiguous && !uly_ir_is_vector(sum)) {
+      place.pointer = uly_ir_offset(ir, element, place.pointer, sum);
+      place.index = NULL;
+    } else {
+      place.index = uly_ir_splat(ir, sum);
+    }
+    return uly_memory_load(ir, place, inside);
+  }
+  place.pointer = LLVMBuildSelect(ir->b, inside, uly_ir_offset(ir, element, place.pointer, sum), zero_element(ir), "");
+  place.index = LLVMConstInt(ir->i64, 0, false);
+  return uly_memory_load(ir, place, NULL);
+}
+
+// ---- attention hooks -------------------------------------------------------------------------------------------------------------------------
+
+LLVMValueRef uly_hooks_attention_leaf(void *context, uly_ir *ir, const uly_expr_node *node, const LLVMValueRef *args) {
+  const uly_attention_site *site = context;
+  if (node->op == ULY_SC_LOAD) return load_capture(ir, site, node, args);
+  if (node->op == ULY_SC_SIZE) return uly_memory_value(ir, site->call, site->desc->size[node->index]);
+  ULY_ASSERT(node->op == ULY_SC_COORD);
+  switch (node->index) {
+  case ULY_COORD_B: return site->b;
+  case ULY_COORD_H: return site->h;
+  case ULY_COORD_Q: return site->queries;
+  case ULY_COORD_K: return site->k;
+  case ULY_COORD_S: return site->s;
+  default: ULY_ASSERT(!"a coordinate of an attention"); return NULL;
+  }
+}
+
+// Parameters: call, b, h, q0, k, then live and s (score) or n (mask).
+static uly_attention_site attention_site(uly_ir *ir, const uly_attention_desc *desc) {
+  uly_attention_site site = {.desc = desc, .call = uly_ir_param(ir, 0), .b = uly_ir_param(ir, 1), .h = uly_ir_param(ir, 2), .q = uly_ir_param(ir, 3), .k = uly_ir_param(ir, 4)};
+  site.queries = LLVMBuildAdd(ir->b, uly_ir_splat(ir, site.q), uly_ir_iota(ir, ir->i64), "");
+  return site;
+}
+
+static void define_score(uly_ir *ir, const uly_attention_desc *desc) {
+  uly_attention_site site = attention_site(ir, desc);
+  LLVMValueRef live = uly_ir_param(ir, 5);
+  site.valid = LLVMBuildICmp(ir->b, LLVMIntNE, live, LLVMConstNull(LLVMTypeOf(live)), "");
+  site.s = uly_ir_param(ir, 6);
+  uly_expr_leaves leaves = {&site, uly_hooks_attention_leaf};
+  LLVMBuildRet(ir->b, desc->has_score ? as_lanes_f32(ir, uly_expr_to_vector(ir, &desc->score, &leaves)) : site.s);
+}
+
+static void define_mask(uly_ir *ir, const uly_attention_desc *desc) {
+  uly_attention_site site = attention_site(ir, desc);
+  LLVMTypeRef result = uly_ir_vector_of(ir, ir->i32);
+  site.valid = uly_memory_lanes(ir, uly_ir_param(ir, 5));
+  uly_expr_leaves leaves = {&site, uly_hooks_attention_leaf};
+  LLVMValueRef allowed = desc->mask.n_nodes ? uly_expr_to_vector(ir, &desc->mask, &leaves) : LLVMConstInt(ir->i1, 1, false);
+  LLVMBuildRet(ir->b, LLVMBuildSExt(ir->b, uly_ir_splat(ir, allowed), result, ""));
+}
+
+// ---- all -------------------------------------------------------------------------------------------------------------------------------------
+
+static void define_body(uly_ir *ir, const char *name, const uly_kernel_desc *desc) {
+  const uly_kernel_kind kind = desc->kind;
+  if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_in") == 0) define_rows_value(ir, &desc->u.rows.in);
+  else if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_out") == 0) define_rows_out(ir, &desc->u.rows.out);
+  else if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_map") == 0) define_rows_map(ir, &desc->u.rows.in);
+  else if (kind == ULY_KERNEL_GEMM && strcmp(name, "uly_hook_gemm_epilogue") == 0) define_epilogue(ir, &desc->u.gemm);
+  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_score") == 0) define_score(ir, &desc->u.attention);
+  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_mask") == 0) define_mask(ir, &desc->u.attention);
+  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_range") == 0) uly_ranges_define(ir, &desc->u.attention);
+  else if (kind == ULY_KERNEL_ROWSUM && strcmp(name, "uly_hook_rowsum_term") == 0) define_rows_value(ir, &desc->u.rowsum.term);
+  else ULY_ASSERT(!"a hook of the kernel's kind");
+}
+
+void uly_hooks_define(uly_ir *ir, const uly_kernel_desc *desc) {
+  for (LLVMValueRef f = LLVMGetFirstFunction(ir->module); f; f = LLVMGetNextFunction(f)) {
+    size_t length;
+    const char *name = LLVMGetValueName2(f, &length);
+    if (!LLVMIsDeclaration(f) || strncmp(name, "uly_hook_", 9) != 0) continue;
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    uly_ir_attribute(ir, f, "alwaysinline");
+    uly_ir_enter(ir, f);
+    define_body(ir, name, desc);
+  }
+}

@@ -1,0 +1,23 @@
+// Typed loads and stores of hooks: elements of any dtype as the values of expr_to_vector.h (f32, i64 or i1), contiguous, the same for all lanes, or a stride apart;
+// of |n| valid lanes. Where n becomes the number of lanes, a constant, the masks fold away.
+#ifndef ULY_CODEGEN_CPU_MEMORY_H
+#define ULY_CODEGEN_CPU_MEMORY_H
+
+#include "codegen/cpu/ir.h"
+#include "runtime/base/dtype.h"
+
+// The lanes' elements: pointer[index], where index is a scalar for one element that all lanes share, or a vector; NULL: lane l at pointer[l].
+typedef struct uly_place {
+  uly_dtype dtype;
+  LLVMValueRef pointer, index;
+} uly_place;
+
+LLVMValueRef uly_memory_load(uly_ir *ir, uly_place place, LLVMValueRef lanes); // |lanes|: vector of i1; others are 0
+void uly_memory_store(uly_ir *ir, uly_place place, LLVMValueRef lanes, LLVMValueRef value); // a place that lanes share takes lane 0
+LLVMValueRef uly_memory_lanes(uly_ir *ir, LLVMValueRef n); // lanes below n
+
+// What a call holds.
+LLVMValueRef uly_memory_pointer(uly_ir *ir, LLVMValueRef call, int32_t op); // its first pointer
+LLVMValueRef uly_memory_value(uly_ir *ir, LLVMValueRef call, int32_t slot); // its first number
+
+#endif

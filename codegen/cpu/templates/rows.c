@@ -1,0 +1,115 @@
+// Row by row over the last dim c; calling convention in kernel_abi.h:
+//   MAP        out[row, c] = expr                                  the hook stores
+//   RMSNORM    y = x · rsqrt(mean(x²) + eps)                       then the out hook
+//   LAYERNORM  y = (x − mean) · rsqrt(mean((x − mean)²) + eps)     in two passes, then the out hook
+//   SUM        y = Σ_c x                                           then the out hook, at c = 0
+// x is the in hook's value, in f32. It is evaluated again for every pass: a row stays in the first-level cache. Oracle: runtime/reference.
+//
+// Bits: element c is added into lane c mod VL of partial sum (c / VL) mod 4; the four are added as (0 + 1) + (2 + 3), then lanes by halves. So they depend on
+// the row's elements and their number alone.
+#include "codegen/cpu/templates/template.h"
+
+ULY_CONST(int64_t, uly_rows_mode);
+ULY_CONST(int64_t, uly_rows_cols); // 0: known at bind
+ULY_CONST(float, uly_rows_eps);
+
+typedef struct row {
+  const uly_call *call;
+  int64_t i0, i1, i2, cols;
+} row;
+
+enum { PARTIALS = 4 };
+
+ULY_INLINE vf splat(float x) { return x - (vf){0}; }
+
+#if VL == 16
+static const vi lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#else
+static const vi lane_numbers = {0, 1, 2, 3, 4, 5, 6, 7};
+#endif
+
+// Lanes from |n| on are zero.
+ULY_INLINE vf first_lanes(vf x, int64_t n) {
+  vi kept = lane_numbers < (int32_t)n;
+  return (vf)((vi)x & kept);
+}
+
+ULY_INLINE float add_lanes(const vf *partial) {
+  vf s = (partial[0] + partial[1]) + (partial[2] + partial[3]);
+#if VL == 16
+  typedef float v8 __attribute__((vector_size(32)));
+  v8 h = __builtin_shufflevector(s, s, 0, 1, 2, 3, 4, 5, 6, 7) + __builtin_shufflevector(s, s, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+  vf h = s;
+#endif
+  return ((h[0] + h[4]) + (h[2] + h[6])) + ((h[1] + h[5]) + (h[3] + h[7]));
+}
+
+ULY_INLINE vf value(const row *r, int64_t c, int64_t n) { return uly_hook_rows_in(r->call, r->i0, r->i1, r->i2, c, n); }
+
+typedef enum term { TERM_VALUE, TERM_SQUARE } term;
+
+// Σ_c of x − shift, or of its square.
+ULY_INLINE float sum(const row *r, term what, float shift) {
+  vf partial[PARTIALS] = {{0}, {0}, {0}, {0}}, by = splat(shift);
+  int64_t c = 0;
+  for (; c + PARTIALS * VL <= r->cols; c += PARTIALS * VL) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < PARTIALS; j++) {
+      vf x = value(r, c + j * VL, VL) - by;
+      partial[j] = what == TERM_SQUARE ? __builtin_elementwise_fma(x, x, partial[j]) : partial[j] + x;
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int j = 0; j < PARTIALS; j++) {
+    int64_t n = r->cols - c - j * VL;
+    if (n <= 0) break;
+    n = n < VL ? n : VL;
+    vf x = first_lanes(value(r, c + j * VL, n) - by, n);
+    partial[j] = what == TERM_SQUARE ? __builtin_elementwise_fma(x, x, partial[j]) : partial[j] + x;
+  }
+  return add_lanes(partial);
+}
+
+ULY_INLINE void normalise(const row *r, float mean, float variance) {
+  vf factor = splat(1.0f / __builtin_elementwise_sqrt(variance + uly_rows_eps)), by = splat(mean);
+  int64_t c = 0;
+  for (; c + VL <= r->cols; c += VL) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, c, VL, (value(r, c, VL) - by) * factor);
+  int64_t n = r->cols - c;
+  if (n > 0) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, c, n, (value(r, c, n) - by) * factor);
+}
+
+ULY_INLINE void map(const row *r) {
+  int64_t c = 0;
+  for (; c + VL <= r->cols; c += VL) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, c, VL);
+  if (c < r->cols) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, c, r->cols - c);
+}
+
+ULY_INLINE void run_row(const row *r) {
+  float n = (float)r->cols, mean;
+  switch (uly_rows_mode) {
+  case ULY_ROWS_MAP: map(r); break;
+  case ULY_ROWS_RMSNORM: normalise(r, 0, sum(r, TERM_SQUARE, 0) / n); break;
+  case ULY_ROWS_LAYERNORM:
+    mean = sum(r, TERM_VALUE, 0) / n;
+    normalise(r, mean, sum(r, TERM_SQUARE, mean) / n);
+    break;
+  case ULY_ROWS_SUM: uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, 0, 1, splat(sum(r, TERM_VALUE, 0))); break;
+  default: break;
+  }
+}
+
+ULY_KERNEL(uly_kernel_rows) {
+  int64_t n1 = val(call, ULY_ROWS_N1), n2 = val(call, ULY_ROWS_N2);
+  row r = {.call = call, .cols = uly_rows_cols ? uly_rows_cols : val(call, ULY_ROWS_COLS)};
+  if (call->lo >= call->hi) return;
+  r.i2 = call->lo % n2, r.i1 = call->lo / n2 % n1, r.i0 = call->lo / n2 / n1;
+  for (int64_t item = call->lo; item < call->hi; item++) {
+    run_row(&r);
+    if (++r.i2 < n2) continue;
+    r.i2 = 0;
+    if (++r.i1 < n1) continue;
+    r.i1 = 0;
+    r.i0++;
+  }
+}

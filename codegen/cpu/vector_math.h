@@ -1,0 +1,27 @@
+// Elementary functions as LLVM IR over scalars and vectors of f32 or f64: polynomials, no library calls. A lane's result depends on its argument alone, so
+// it has the same bits in every lane and in a scalar.
+//
+// Errors against the exact value, measured by tests/unit/expr_to_vector_test.c: f32 within 2.5 ulp, f64 within 1e-15 of the larger of 1 and the result (relative for exp,
+// exp2, log, log2, sqrt). sin and cos reduce arguments up to 2^50 exactly and give NaN beyond. Denormal f32 arguments and results count as zero.
+#ifndef ULY_CODEGEN_CPU_VECTOR_MATH_H
+#define ULY_CODEGEN_CPU_VECTOR_MATH_H
+
+#include "codegen/cpu/ir.h"
+
+LLVMValueRef uly_math_exp(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_exp2(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_log(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_log2(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_sin(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_cos(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_tanh(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_sigmoid(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_erf(uly_ir *ir, LLVMValueRef x);
+LLVMValueRef uly_math_pow(uly_ir *ir, LLVMValueRef x, LLVMValueRef y); // as C's pow, f32 formed in f64
+
+// Shared by the f32 and f64 halves.
+LLVMValueRef uly_math_scale(uly_ir *ir, LLVMValueRef p, LLVMValueRef n); // p · 2^n for an integer n, |n| up to twice the largest exponent; overflows to infinity
+LLVMValueRef uly_math_compare(uly_ir *ir, LLVMRealPredicate predicate, LLVMValueRef x, double c);
+LLVMValueRef uly_math_round(uly_ir *ir, LLVMValueRef x, LLVMValueRef *out_int); // to the nearest whole number, also as an int of the same width; |x| < 2^22 or 2^51
+
+#endif
