@@ -1,7 +1,13 @@
-// `ulyc model.spec`: frontend, then the library with passes and codegen, then the file in one piece.
+// `ulyc model.spec`: frontend, then the library with passes and codegen, then the file in one piece. The library writes into memory, so that nothing is
+// left behind wherever this process ends.
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "driver/commands.h"
-#include "driver/files.h"
 #include "driver/lower.h"
+#include "runtime/io/files.h"
 
 // model.spec → model.so, in the current directory as compilers do.
 static const char *default_output(uly_arena *arena, const char *spec) {
@@ -25,6 +31,29 @@ static uly_status parse_level(uly_driver *d, int *out_level) {
   return ULY_INVALID_ARGUMENT;
 }
 
+// Copies what |fd| holds to |path|, which then is the old file or the whole new one.
+static uly_status write_model(uly_driver *d, int fd, const char *path) {
+  uly_error error = {0};
+  uly_output output = {0};
+  struct stat st;
+  if (fstat(fd, &st) != 0 || st.st_size == 0) {
+    uly_text_add(&d->error, "the compiler made no model");
+    return ULY_INTERNAL;
+  }
+  void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+  if (bytes == MAP_FAILED) {
+    uly_text_add(&d->error, "cannot map the model: %s", strerror(errno));
+    return ULY_EXHAUSTED;
+  }
+  uly_status status = uly_output_open(path, &output, &error);
+  if (status == ULY_OK) status = uly_output_write(&output, bytes, (uint64_t)st.st_size, &error);
+  if (status == ULY_OK) status = uly_output_commit(&output, &error);
+  else uly_output_discard(&output);
+  munmap(bytes, (size_t)st.st_size);
+  if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
+  return status;
+}
+
 uly_status uly_command_compile(uly_driver *d) {
   uly_lower_options options = {
       .source_name = uly_str_of(d->args.operand),
@@ -35,19 +64,21 @@ uly_status uly_command_compile(uly_driver *d) {
       .print_to = stdout,
   };
   const char *path = d->args.value[ULY_OPTION_OUTPUT];
-  uly_output output = {0};
   uly_graph *graph;
   void *compile;
   ULY_TRY(parse_level(d, &options.level));
   ULY_TRY(uly_driver_read_spec(d, &graph));
   ULY_TRY(uly_driver_lower(d, "uly_lower_compile", &compile));
   options.source = d->diags.sources[0].text;
-  if (!options.stop_after) {
-    ULY_TRY(uly_output_begin(d->arena, path ? path : default_output(d->arena, d->args.operand), &output, &d->error));
-    options.output = output.temporary;
+  int fd = memfd_create("model.so", MFD_CLOEXEC);
+  if (fd < 0) {
+    uly_text_add(&d->error, "cannot create a memory file: %s", strerror(errno));
+    return ULY_EXHAUSTED;
   }
+  if (!options.stop_after) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
   uly_status status = ((uly_lower_compile_fn *)(uintptr_t)compile)(d->arena, graph, &options, &d->diags, &d->error);
-  if (status == ULY_OK && output.temporary) status = uly_output_commit(&output, &d->error);
-  uly_output_drop(&output);
+  if (status == ULY_OK && d->diags.n_errors) status = ULY_INVALID_INPUT;
+  if (status == ULY_OK && options.output) status = write_model(d, fd, path ? path : default_output(d->arena, d->args.operand));
+  close(fd);
   return status;
 }

@@ -13,14 +13,14 @@
 
 typedef struct uly_lower_options {
   uly_str source_name, source; // the spec, for diagnostics and for the model's notes
-  const char *output;          // file to write; NULL: no code is made
+  const char *output;          // file to write, in memory; NULL: no code is made
   const char *march;           // CPU levels with commas; NULL: the default list
   int level;                   // 0: hardly optimise; 2: fully
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
   FILE *print_to;              // where IR goes
 } uly_lower_options;
 
-// The spec's entries as a model.so at |options->output|, which the caller made and will move into place. What the user can mend is added to |diags|;
+// The spec's entries as a model.so at |options->output|, which the caller made and will put into place. What the user can mend is added to |diags|;
 // |error| gets a sentence about anything else.
 typedef uly_status uly_lower_compile_fn(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error);
 // `ulyc opt`: argv as it stands behind the command's name, argv[0] included. Returns the exit code.

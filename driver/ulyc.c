@@ -1,18 +1,46 @@
 // The compiler's command: reads the command line, runs the subcommand, prints what it says, and turns its status into the exit code.
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "driver/commands.h"
 #include "frontend/parse.h"
 #include "frontend/spec.h"
-
-#include "driver/files.h"
 
 static uly_command_fn *const functions[ULY_N_COMMANDS] = {
     [ULY_COMMAND_COMPILE] = uly_command_compile, [ULY_COMMAND_CHECK] = uly_command_check, [ULY_COMMAND_INSPECT] = uly_command_inspect,
     [ULY_COMMAND_OPT] = uly_command_opt,         [ULY_COMMAND_ENV] = uly_command_env,
 };
 
+// At most one byte more than a spec may have, so that the frontend sees and reports what is too large. May be a pipe.
+static uly_status read_text(uly_driver *d, const char *path, uly_str *out_text) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    uly_text_add(&d->error, "cannot open %s: %s", path, strerror(errno));
+    return ULY_IO;
+  }
+  char *data = NULL;
+  size_t n = 0, cap = 0;
+  ssize_t got = 1;
+  while (got != 0 && n <= ULY_MAX_SOURCE_BYTES) {
+    if (n == cap) {
+      size_t more = cap ? 2 * cap : 1 << 16;
+      data = uly_arena_grow(d->arena, data, cap, more);
+      cap = more;
+    }
+    got = read(fd, data + n, cap - n);
+    if (got < 0 && errno != EINTR) break;
+    if (got > 0) n += (size_t)got;
+  }
+  if (got < 0) uly_text_add(&d->error, "cannot read %s: %s", path, strerror(errno));
+  close(fd);
+  *out_text = (uly_str){data, n};
+  return got < 0 ? ULY_IO : ULY_OK;
+}
+
 uly_status uly_driver_read_spec(uly_driver *d, uly_graph **out_graph) {
   uly_str text;
-  ULY_TRY(uly_file_read(d->arena, d->args.operand, ULY_MAX_SOURCE_BYTES, &text, &d->error));
+  ULY_TRY(read_text(d, d->args.operand, &text));
   *out_graph = uly_spec_read(d->arena, &d->diags, uly_str_of(d->args.operand), text, d->args.defines, d->args.n_defines);
   return *out_graph ? ULY_OK : ULY_INVALID_INPUT;
 }
