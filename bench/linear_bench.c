@@ -170,9 +170,9 @@ static void measure(const options *o, int64_t m, int64_t k, int64_t n, void *scr
   layer l = make_layer(o, m, k, n, &pool.items);
   set_call(&l, m, k);
   pool.call = (uly_call){.op = l.op, .val = l.val, .n_peers = 1};
-  double best = 1e9, peak = 0, end = now() + o->seconds;
+  double best = 1e9, peak = 0;
   run(o->level->gemm[o->kind], scratch);
-  while (now() < end) {
+  for (double end = now() + o->seconds; best == 1e9 || now() < end;) {
     double seconds = run(NULL, scratch), operations = 0;
     for (int i = 0; i < pool.n; i++) operations += pool.operations[i];
     if (operations / seconds > peak) peak = operations / seconds;

@@ -66,14 +66,26 @@ ULY_INLINE int64_t next_panels(int part, int64_t panel, int64_t end) {
   return next >= end ? end : whole_pairs(part, next);
 }
 
-// Lanes: the first |n| of a vector. Those beyond are neither read nor written.
+// Lanes: the first |n| of a vector. Those beyond are neither read nor written. Whole vectors, almost all, go without a mask: masked stores are slow.
+ULY_INLINE vf load_lanes(const float *from, int64_t n) {
+  if (n == VL) return vf_load(from);
 #if VL == 16
-ULY_INLINE vf load_lanes(const float *from, int64_t n) { return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from); }
-ULY_INLINE void store_lanes(float *to, int64_t n, vf y) { _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), (__m512)y); }
+  return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
 #else
-ULY_INLINE vf load_lanes(const float *from, int64_t n) { return (vf)_mm256_maskload_ps(from, (__m256i)vi_first(n)); }
-ULY_INLINE void store_lanes(float *to, int64_t n, vf y) { _mm256_maskstore_ps(to, (__m256i)vi_first(n), (__m256)y); }
+  return (vf)_mm256_maskload_ps(from, (__m256i)vi_first(n));
 #endif
+}
+ULY_INLINE void store_lanes(float *to, int64_t n, vf y) {
+  if (n == VL) {
+    vf_store(to, y);
+    return;
+  }
+#if VL == 16
+  _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), (__m512)y);
+#else
+  _mm256_maskstore_ps(to, (__m256i)vi_first(n), (__m256)y);
+#endif
+}
 ULY_INLINE int64_t clamp_lanes(int64_t n) { return n < 0 ? 0 : n < VL ? n : VL; }
 
 #if VL == 16
@@ -112,16 +124,6 @@ static void find_x(const uly_call *call, block *t, int64_t k0, int64_t n_k) {
   }
 }
 
-// Tiles of even height: 8 rows are 4 + 4.
-static void multiply(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, float *c) {
-  const float *w = t->w + (panel * uly_gemm_k + k0) * ULY_PANEL;
-  int64_t n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
-  for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
-    n = (t->rows + i) / n_tiles;
-    uly_gemm_tile(t->x + row, n, w, uly_gemm_k * ULY_PANEL, n_panels, n_k, c + row * n_panels * ULY_PANEL, k0 > 0);
-  }
-}
-
 // ---- results ----------------------------------------------------------------------------------------------------------------------------------
 
 // Peers that get a group: some of [first, end). Without messages there is one.
@@ -143,93 +145,134 @@ static target find_target(const uly_call *call, int part, int64_t group) {
   return to;
 }
 
-// Stores columns [column, column + n) of the target's group at row (s, b).
-ULY_INLINE void store(const uly_call *call, int part, target to, int64_t s, int64_t b, int64_t column, int64_t n, vf y) {
+// A row of the block. |out|: its output, where there are no messages.
+typedef struct place {
+  int64_t s, b;
+  float *out;
+} place;
+
+ULY_INLINE place find_place(const uly_call *call, int part, const block *t, int64_t row) {
+  place at = {t->s[row], t->b[row], NULL};
+  if (!uly_gemm_message) at.out = (float *)ptr(call, ULY_GEMM_OUT + part) + at.s * val(call, ULY_GEMM_OUT_S + part) + at.b * val(call, ULY_GEMM_OUT_B + part);
+  return at;
+}
+
+// Stores columns [column, column + n) of the target's group.
+ULY_INLINE void store(const uly_call *call, int part, target to, place at, int64_t column, int64_t n, vf y) {
   if (!uly_gemm_message) {
-    float *out = ptr(call, ULY_GEMM_OUT + part);
-    out += s * val(call, ULY_GEMM_OUT_S + part) + b * val(call, ULY_GEMM_OUT_B + part) + to.group * uly_gemm_part_group[part] + column;
-    store_lanes(out, n, y);
+    store_lanes(at.out + to.group * uly_gemm_part_group[part] + column, n, y);
     return;
   }
   for (int64_t p = to.first; p < to.end; p++) {
     if (!gets(call, part, p, to.group)) continue;
     float *out = call->op[ULY_GEMM_OUT].p[p];
-    out += s * call->val[ULY_GEMM_OUT_S][p] + b * call->val[ULY_GEMM_OUT_B][p] + call->val[ULY_GEMM_OUT_C + part][p];
+    out += at.s * call->val[ULY_GEMM_OUT_S][p] + at.b * call->val[ULY_GEMM_OUT_B][p] + call->val[ULY_GEMM_OUT_C + part][p];
     store_lanes(out + (to.group - call->val[ULY_GEMM_OUT_G0 + part][p]) * uly_gemm_part_group[part] + column, n, y);
   }
 }
 
-ULY_INLINE vf epilogue(const uly_call *call, int part, target to, int64_t s, int64_t b, int64_t column, int64_t n, vf a0, vf a1) {
+ULY_INLINE vf epilogue(const uly_call *call, int part, target to, place at, int64_t column, int64_t n, vf a0, vf a1) {
   if (!uly_gemm_part_has_epilogue[part] || n <= 0) return a0;
-  return uly_hook_gemm_epilogue(call, part, s, b, to.group * uly_gemm_part_group[part] + column, n, a0, a1);
+  return uly_hook_gemm_epilogue(call, part, at.s, at.b, to.group * uly_gemm_part_group[part] + column, n, a0, a1);
 }
 
 // Turns |n| pairs, the first of which is pair |pair| of its row.
-ULY_INLINE void turn(const uly_call *call, int64_t s, int64_t b, int64_t pair, int64_t n, vf *first, vf *second) {
-  int64_t at = s * val(call, ULY_GEMM_ROPE_S) + b * val(call, ULY_GEMM_ROPE_B) + pair;
-  vf cosine = load_lanes((const float *)ptr(call, ULY_GEMM_COS) + at, n), sine = load_lanes((const float *)ptr(call, ULY_GEMM_SIN) + at, n);
+ULY_INLINE void turn(const uly_call *call, place at, int64_t pair, int64_t n, vf *first, vf *second) {
+  int64_t i = at.s * val(call, ULY_GEMM_ROPE_S) + at.b * val(call, ULY_GEMM_ROPE_B) + pair;
+  vf cosine = load_lanes((const float *)ptr(call, ULY_GEMM_COS) + i, n), sine = load_lanes((const float *)ptr(call, ULY_GEMM_SIN) + i, n);
   vf x = *first, y = *second, xs = x * sine, ys = y * sine;
   *first = vf_fma(x, cosine, -ys);
   *second = vf_fma(y, cosine, xs);
 }
 
 // |n| lanes of one panel, or of a pair of panels (a1), whose first lane is lane |lane| of the panel.
-ULY_INLINE void finish_lanes(const uly_call *call, int part, target to, uly_panel p, int64_t s, int64_t b, int64_t lane, int64_t n, vf a0, vf a1) {
+ULY_INLINE void finish_lanes(const uly_call *call, int part, target to, uly_panel p, place at, int64_t lane, int64_t n, vf a0, vf a1) {
   int64_t mode = uly_gemm_part_mode[part], column = p.column + lane * p.step;
   if (mode == ULY_GEMM_ROPE_HALF && p.paired) {
     int64_t other = column + uly_gemm_part_rope[part] / 2;
-    vf first = epilogue(call, part, to, s, b, column, n, a0, a0), second = epilogue(call, part, to, s, b, other, n, a1, a1);
-    turn(call, s, b, column, n, &first, &second);
-    store(call, part, to, s, b, column, n, first);
-    store(call, part, to, s, b, other, n, second);
+    vf first = epilogue(call, part, to, at, column, n, a0, a0), second = epilogue(call, part, to, at, other, n, a1, a1);
+    turn(call, at, column, n, &first, &second);
+    store(call, part, to, at, column, n, first);
+    store(call, part, to, at, other, n, second);
   } else if (mode == ULY_GEMM_ROPE_INTERLEAVED && p.paired) {
     vf low = zip_low(a0, a1), high = zip_high(a0, a1);
     int64_t n_low = clamp_lanes(2 * n), n_high = 2 * n - n_low;
-    low = epilogue(call, part, to, s, b, column, n_low, low, low);
-    high = epilogue(call, part, to, s, b, column + VL, n_high, high, high);
+    low = epilogue(call, part, to, at, column, n_low, low, low);
+    high = epilogue(call, part, to, at, column + VL, n_high, high, high);
     vf first = even(low, high), second = odd(low, high);
-    turn(call, s, b, column / 2, n, &first, &second);
-    store(call, part, to, s, b, column, n_low, zip_low(first, second));
-    if (n_high) store(call, part, to, s, b, column + VL, n_high, zip_high(first, second));
+    turn(call, at, column / 2, n, &first, &second);
+    store(call, part, to, at, column, n_low, zip_low(first, second));
+    if (n_high) store(call, part, to, at, column + VL, n_high, zip_high(first, second));
   } else {
-    store(call, part, to, s, b, column, n, epilogue(call, part, to, s, b, column, n, a0, a1));
+    store(call, part, to, at, column, n, epilogue(call, part, to, at, column, n, a0, a1));
   }
 }
 
-// Takes finished sums of panels [panel, panel + n_panels) to where they belong.
-ULY_INLINE void finish(const uly_call *call, int part, const block *t, int64_t panel, int64_t n_panels, const float *c) {
+// What becomes of a group of panels that are multiplied together.
+typedef struct results {
+  int n;
+  struct {
+    int64_t panel; // of the group
+    uly_panel columns;
+    target to;
+  } each[ULY_GEMM_TILE_PANELS];
+} results;
+
+ULY_INLINE void find_results(const uly_call *call, int part, int64_t panel, int64_t n_panels, results *r) {
   int64_t per_group = panels_per_group(part);
-  for (int64_t j = 0; j < n_panels;) {
-    uly_panel p = panel_at(part, (panel + j) % per_group);
-    target to = find_target(call, part, (panel + j) / per_group);
-    for (int64_t i = 0; i < t->rows; i++) {
-      const float *from = c + (i * n_panels + j) * ULY_PANEL;
-      for (int64_t lane = 0; lane < p.n; lane += VL) {
+  r->n = 0;
+  for (int64_t j = 0; j < n_panels; r->n++) {
+    r->each[r->n].panel = j;
+    r->each[r->n].columns = panel_at(part, (panel + j) % per_group);
+    r->each[r->n].to = find_target(call, part, (panel + j) / per_group);
+    j += r->each[r->n].columns.paired ? 2 : 1;
+  }
+}
+
+// Takes the sums of rows [row, row + n_rows) to where they belong.
+ULY_INLINE void finish(const uly_call *call, int part, const block *t, const results *r, int64_t row, int64_t n_rows, int64_t n_panels, const float *c) {
+  for (int64_t i = 0; i < n_rows; i++, c += n_panels * ULY_PANEL) {
+    place at = find_place(call, part, t, row + i);
+    for (int j = 0; j < r->n; j++) {
+      uly_panel p = r->each[j].columns;
+      const float *from = c + r->each[j].panel * ULY_PANEL;
+      for (int64_t lane = 0; lane < ULY_PANEL && lane < p.n; lane += VL) {
         vf a0 = vf_load(from + lane), a1 = p.paired ? vf_load(from + ULY_PANEL + lane) : a0;
-        finish_lanes(call, part, to, p, t->s[i], t->b[i], lane, clamp_lanes(p.n - lane), a0, a1);
+        finish_lanes(call, part, r->each[j].to, p, at, lane, clamp_lanes(p.n - lane), a0, a1);
       }
     }
-    j += p.paired ? 2 : 1;
   }
 }
 
 // ---- items ------------------------------------------------------------------------------------------------------------------------------------
 
-// |part| is a constant at each call, so that each part's code has its own hook, mode and widths. With one block of k, sums never leave the cache they
-// are made in: scratch holds four panels at a time.
+// Terms [k0, k0 + n_k) of panels [panel, panel + n_panels), in tiles of even height: 8 rows are 4 + 4. |part| is a constant at each call, so that each part's code has
+// its own hook, mode and widths.
+ULY_INLINE void run_panels(const uly_call *call, int part, const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels) {
+  bool last = k0 + n_k == uly_gemm_k;
+  const float *w = t->w + (panel * uly_gemm_k + k0) * ULY_PANEL;
+  float *c = t->c + (uly_gemm_k <= ULY_GEMM_KC ? 0 : (panel - t->panel0) * ULY_PANEL * t->rows); // sums that wait for more terms, else one tile's
+  results r;
+  if (last) find_results(call, part, panel, n_panels, &r);
+  int64_t n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
+  for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
+    n = (t->rows + i) / n_tiles;
+    float *to = c + (uly_gemm_k <= ULY_GEMM_KC ? 0 : row * n_panels * ULY_PANEL);
+    uly_gemm_tile(t->x + row, n, w, uly_gemm_k * ULY_PANEL, n_panels, n_k, to, k0 > 0);
+    if (last) finish(call, part, t, &r, row, n, n_panels, to);
+  }
+}
+
 ULY_INLINE void run_block(const uly_call *call, int part, block *t) {
-  int64_t k0 = 0;
-  do {
-    int64_t n_k = uly_gemm_k - k0 < ULY_GEMM_KC ? uly_gemm_k - k0 : ULY_GEMM_KC;
+  int64_t n_k;
+  for (int64_t k0 = 0; k0 < uly_gemm_k; k0 += n_k) {
+    n_k = uly_gemm_k - k0 < ULY_GEMM_KC ? uly_gemm_k - k0 : ULY_GEMM_KC;
     find_x(call, t, k0, n_k);
     for (int64_t p = t->panel0, next; p < t->panel1; p = next) {
       next = next_panels(part, p, t->panel1);
-      float *c = uly_gemm_k <= ULY_GEMM_KC ? t->c : t->c + (p - t->panel0) * ULY_PANEL * t->rows;
-      multiply(t, k0, n_k, p, next - p, c);
-      if (k0 + n_k == uly_gemm_k) finish(call, part, t, p, next - p, c);
+      run_panels(call, part, t, k0, n_k, p, next - p);
     }
-    k0 += n_k;
-  } while (k0 < uly_gemm_k);
+  }
 }
 
 // Row blocks are whole tiles, even shares of them.
