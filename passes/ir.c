@@ -222,8 +222,16 @@ bool uly_ir_read_names(uly_ir *ir, MlirOperation module) {
 
 // ---- places
 
+// The source that an offset lies in: the spec, the prelude, a -D value.
+static uly_str source_name(const uly_ir *ir, uint32_t offset) {
+  uly_str name = ir->file.len ? ir->file : ULY_STR("-");
+  for (int32_t i = 0; i < ir->diags->n_sources; i++)
+    if (ir->diags->sources[i].base <= offset) name = ir->diags->sources[i].name;
+  return name;
+}
+
 MlirLocation uly_ir_loc(const uly_ir *ir, uly_loc loc) {
-  MlirLocation place = mlirLocationFileLineColGet(ir->context, ref(ir->file.len ? ir->file : ULY_STR("-")), loc.line, loc.column);
+  MlirLocation place = mlirLocationFileLineColGet(ir->context, ref(source_name(ir, loc.begin)), loc.line, loc.column);
   int64_t range[2] = {loc.begin, loc.end};
   return mlirLocationFusedGet(ir->context, 1, &place, uly_ir_i64s(ir, range, 2));
 }

@@ -1,0 +1,218 @@
+#include "passes/view.h"
+
+bool uly_view_read(uly_ir *ir, MlirOperation op, uly_view *view) {
+  view->op = op;
+  view->kind = uly_op_kind(op);
+  view->n_in = (int)mlirOperationGetNumOperands(op);
+  view->n_out = (int)mlirOperationGetNumResults(op);
+  ULY_ASSERT(view->n_in <= ULY_MAX_OPERANDS && view->n_out <= ULY_MAX_OPERANDS);
+  for (int i = 0; i < view->n_in + view->n_out; i++) {
+    bool operand = i < view->n_in;
+    int at = operand ? i : i - view->n_in;
+    MlirValue value = operand ? mlirOperationGetOperand(op, at) : mlirOperationGetResult(op, at);
+    uly_str error;
+    if (uly_type_read(ir, mlirValueGetType(value), operand ? &view->in[at] : &view->out[at], &error)) continue;
+    uly_op_error(ir, op, "uly.%s: type of %s %d: %.*s", uly_kind_get(view->kind).name, operand ? "operand" : "result", at, ULY_STR_ARG(error));
+    return false;
+  }
+  return true;
+}
+
+// ---- dims
+
+// Dim |d| of the result once |dim| has gone.
+static int32_t shifted(int32_t d, int32_t dim, bool gone) { return gone && d > dim ? d - 1 : d; }
+
+static int32_t rope_dim(const uly_view *v, int i, int32_t d) {
+  int32_t rank = v->in[i].tensor.rank, last = v->in[0].tensor.rank - 1;
+  if (d == rank - 1) return ULY_DIM_WHOLE;
+  return i == 0 ? d : d + last - rank; // cos and sin have no head dim
+}
+
+int32_t uly_view_dim(const uly_view *v, int i, int32_t d) {
+  int32_t last = v->in[i].tensor.rank - 1;
+  switch (v->kind) {
+  case ULY_KIND_MAP: return uly_op_access(v->op, i, d) < 0 ? ULY_DIM_WHOLE : uly_op_access(v->op, i, d);
+  case ULY_KIND_GATHER:
+    if (i == 1) return d;
+    return d == 0 ? ULY_DIM_WHOLE : v->in[1].tensor.rank + d - 1;
+  case ULY_KIND_LINEAR:
+    if (i == 0) return d < last ? d : ULY_DIM_CONTRACTED;
+    return d == 0 ? v->out[0].tensor.rank - 1 : ULY_DIM_CONTRACTED;
+  case ULY_KIND_RMSNORM:
+  case ULY_KIND_LAYERNORM:
+  case ULY_KIND_HEADS: return i == 0 && d < last ? d : ULY_DIM_WHOLE;
+  case ULY_KIND_MERGE: return d < last - 1 ? d : ULY_DIM_WHOLE;
+  case ULY_KIND_ROPE: return rope_dim(v, i, d);
+  case ULY_KIND_SOFTMAX: return d == uly_op_i64(v->op, "dim", 0) ? ULY_DIM_WHOLE : d;
+  case ULY_KIND_SUM: {
+    int32_t dim = (int32_t)uly_op_i64(v->op, "dim", 0);
+    return d == dim ? ULY_DIM_CONTRACTED : shifted(d, dim, !uly_op_has(v->op, "keep"));
+  }
+  case ULY_KIND_SLICE: {
+    int32_t dim = (int32_t)uly_op_i64(v->op, "dim", 0);
+    return d == dim ? ULY_DIM_SLICED : shifted(d, dim, uly_op_has(v->op, "drop"));
+  }
+  default: return ULY_DIM_WHOLE;
+  }
+}
+
+bool uly_view_dim_is_free(const uly_view *v, int32_t r) {
+  if (v->kind != ULY_KIND_MAP) return false;
+  for (int i = 0; i < v->n_in; i++)
+    for (int32_t d = 0; d < v->in[i].tensor.rank; d++)
+      if (uly_view_dim(v, i, d) == r) return false;
+  return true;
+}
+
+// ---- shapes
+
+typedef struct shapes {
+  uly_arena *arena;
+  const uly_names *names;
+  const uly_view *v;
+  uly_str error;
+} shapes;
+
+static bool want(shapes *s, bool ok, const char *what) {
+  if (!ok && !s->error.len) s->error = uly_str_of(what);
+  return ok;
+}
+
+static bool same_dim(shapes *s, const uly_type *a, int32_t i, const uly_type *b, int32_t j, const char *what) {
+  if (s->error.len || uly_dim_equal(a->tensor.dims[i], b->tensor.dims[j])) return !s->error.len;
+  s->error = uly_str_format(s->arena, "%s: dim %d is %.*s and dim %d is %.*s", what, i, ULY_STR_ARG(uly_dim_print(s->arena, s->names, a->tensor.dims[i])), j,
+                            ULY_STR_ARG(uly_dim_print(s->arena, s->names, b->tensor.dims[j])));
+  return false;
+}
+
+// The first |n| dims of both are equal.
+static bool same_leading(shapes *s, const uly_type *a, const uly_type *b, int32_t n, const char *what) {
+  bool ok = want(s, a->tensor.rank >= n && b->tensor.rank >= n, "too few dims");
+  for (int32_t d = 0; ok && d < n; d++) ok = same_dim(s, a, d, b, d, what);
+  return ok;
+}
+
+static void check_map(shapes *s) {
+  const uly_view *v = s->v;
+  MlirAttribute access = uly_op_attr(v->op, "access");
+  if (!want(s, mlirArrayAttrGetNumElements(access) == v->n_in, "access has one row an operand")) return;
+  for (int i = 0; i < v->n_in; i++) {
+    const uly_type *x = &v->in[i];
+    if (!want(s, mlirDenseArrayGetNumElements(mlirArrayAttrGetElement(access, i)) == x->tensor.rank, "an access row has one number a dim of its operand")) return;
+    for (int32_t d = 0; d < x->tensor.rank; d++) {
+      int32_t r = uly_op_access(v->op, i, d);
+      if (!want(s, r >= -1 && r < v->out[0].tensor.rank, "an access names a dim that the result does not have")) return;
+      if (r < 0 ? !want(s, uly_dim_equal(x->tensor.dims[d], uly_dim_const(1)), "only a dim of size 1 is stretched") : !same_dim(s, x, d, &v->out[0], r, "operand and result"))
+        return;
+    }
+  }
+}
+
+static void check_linear(shapes *s) {
+  const uly_type *x = &s->v->in[0], *w = &s->v->in[1], *y = &s->v->out[0];
+  int32_t last = x->tensor.rank - 1;
+  if (!want(s, last >= 0 && w->tensor.rank == 2 && y->tensor.rank == last + 1, "x [.., K], w [N, K] and the result [.., N]")) return;
+  same_leading(s, x, y, last, "x and the result");
+  same_dim(s, x, last, w, 1, "x and w");
+  same_dim(s, y, last, w, 0, "the result and w");
+  if (s->v->n_in > 2 && want(s, s->v->in[2].tensor.rank == 1, "a bias has one dim")) same_dim(s, &s->v->in[2], 0, w, 0, "bias and w");
+}
+
+static void check_norm(shapes *s) {
+  const uly_type *x = &s->v->in[0];
+  int32_t last = x->tensor.rank - 1;
+  if (!want(s, last >= 0 && s->v->out[0].tensor.rank == last + 1, "a norm keeps the shape")) return;
+  same_leading(s, x, &s->v->out[0], last + 1, "x and the result");
+  for (int i = 1; i < s->v->n_in; i++)
+    if (want(s, s->v->in[i].tensor.rank == 1, "weight and bias have one dim")) same_dim(s, x, last, &s->v->in[i], 0, "x and weight");
+}
+
+// |joined| [.., H·D], |apart| [.., H, D]
+static void check_heads(shapes *s, const uly_type *joined, const uly_type *apart) {
+  int32_t last = joined->tensor.rank - 1;
+  if (!want(s, last >= 0 && apart->tensor.rank == last + 2, "[.., H·D] and [.., H, D]")) return;
+  same_leading(s, joined, apart, last, "operand and result");
+  uly_dim n = joined->tensor.dims[last], h = apart->tensor.dims[last], d = apart->tensor.dims[last + 1];
+  want(s, uly_dim_is_const(n) && uly_dim_is_const(h) && uly_dim_is_const(d) && n.add == h.add * d.add, "H · D is not the size of the joined dim");
+}
+
+static void check_rope(shapes *s) {
+  const uly_type *x = &s->v->in[0], *c = &s->v->in[1];
+  int32_t rank = x->tensor.rank;
+  if (!want(s, rank >= 3 && c->tensor.rank >= 2 && c->tensor.rank <= rank - 1, "x [.., S, H, Dh] with cos and sin [.., S, R / 2]")) return;
+  same_leading(s, x, &s->v->out[0], rank, "x and the result");
+  want(s, uly_tensor_type_equal(&c->tensor, &s->v->in[2].tensor), "cos and sin have one type");
+  for (int32_t d = 0; d < c->tensor.rank - 1; d++) same_dim(s, c, d, x, d + rank - 1 - c->tensor.rank, "cos and x");
+}
+
+static void check_attention(shapes *s) {
+  const uly_view *v = s->v;
+  const uly_type *q = &v->in[0], *k = &v->in[1], *w = &v->in[2], *o = &v->out[0], *l = &v->out[1];
+  if (!want(s, q->tensor.rank == 4 && k->tensor.rank == 4 && w->tensor.rank == 4 && o->tensor.rank == 4 && l->tensor.rank == 3,
+            "q [B, S, H, Dh], k [B, T, K, Dh], v [B, T, K, Dv], o [B, S, H, Dv] and lse [B, S, H]"))
+    return;
+  same_dim(s, q, 0, k, 0, "batch of q and k");
+  same_leading(s, k, w, 3, "k and v");
+  same_leading(s, q, o, 3, "q and o");
+  same_leading(s, q, l, 3, "q and lse");
+  same_dim(s, q, 3, k, 3, "q and k");
+  same_dim(s, w, 3, o, 3, "v and o");
+  uly_dim h = q->tensor.dims[2], kv = k->tensor.dims[2];
+  want(s, uly_dim_is_const(h) && uly_dim_is_const(kv) && kv.add > 0 && h.add % kv.add == 0, "the number of query heads is a multiple of that of kv heads");
+  int64_t captures = uly_op_i64(v->op, "captures", v->n_in), sink = uly_op_i64(v->op, "sink", -1), offset = uly_op_i64(v->op, "q_offset", -1);
+  bool placed = (sink < 0 || (sink >= 3 && sink < captures)) && (offset < 0 || (offset >= 3 && offset < captures));
+  want(s, captures == 3 + (sink >= 0) + (offset >= 0) && captures <= v->n_in && placed && (sink != offset || sink < 0),
+       "behind v come sink and q_offset, where there are such, then the captured tensors; the attributes are their operand numbers");
+}
+
+static void check_cut(shapes *s) {
+  const uly_view *v = s->v;
+  int64_t dim = uly_op_i64(v->op, "dim", 0);
+  bool drops = v->kind == ULY_KIND_SUM ? !uly_op_has(v->op, "keep") : v->kind == ULY_KIND_SLICE && uly_op_has(v->op, "drop");
+  if (!want(s, dim >= 0 && dim < v->in[0].tensor.rank, "there is no such dim")) return;
+  if (!want(s, v->out[0].tensor.rank == v->in[0].tensor.rank - drops, "the result's number of dims")) return;
+  for (int32_t d = 0; d < v->in[0].tensor.rank; d++)
+    if (uly_view_dim(v, 0, d) >= 0) same_dim(s, &v->in[0], d, &v->out[0], uly_view_dim(v, 0, d), "operand and result");
+}
+
+static void check_cast(shapes *s) {
+  if (!want(s, s->v->n_in == s->v->n_out, "one result an operand")) return;
+  for (int i = 0; i < s->v->n_in; i++)
+    if (!uly_tensor_type_equal(&s->v->in[i].tensor, &s->v->out[i].tensor)) {
+      s->error = uly_str_format(s->arena, "operand %d and result %d differ in more than their distribution", i, i);
+      return;
+    }
+}
+
+static void check_gather(shapes *s) {
+  const uly_type *w = &s->v->in[0], *ids = &s->v->in[1], *y = &s->v->out[0];
+  if (!want(s, w->tensor.rank >= 1 && y->tensor.rank == ids->tensor.rank + w->tensor.rank - 1, "w [V, ..] at ids [..] gives [.., ..]")) return;
+  same_leading(s, ids, y, ids->tensor.rank, "ids and the result");
+  for (int32_t d = 1; d < w->tensor.rank; d++) same_dim(s, w, d, y, ids->tensor.rank + d - 1, "w and the result");
+}
+
+uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
+  shapes s = {.arena = ir->arena, .names = &ir->names, .v = v};
+  switch (v->kind) {
+  case ULY_KIND_MAP: check_map(&s); break;
+  case ULY_KIND_GATHER: check_gather(&s); break;
+  case ULY_KIND_LINEAR: check_linear(&s); break;
+  case ULY_KIND_RMSNORM:
+  case ULY_KIND_LAYERNORM: check_norm(&s); break;
+  case ULY_KIND_HEADS: check_heads(&s, &v->in[0], &v->out[0]); break;
+  case ULY_KIND_MERGE: check_heads(&s, &v->out[0], &v->in[0]); break;
+  case ULY_KIND_ROPE: check_rope(&s); break;
+  case ULY_KIND_ATTENTION: check_attention(&s); break;
+  case ULY_KIND_SUM:
+  case ULY_KIND_SLICE:
+  case ULY_KIND_SOFTMAX: check_cut(&s); break;
+  case ULY_KIND_RESHARD:
+  case ULY_KIND_EXCHANGE:
+  case ULY_KIND_ALL_GATHER:
+  case ULY_KIND_REDUCE:
+  case ULY_KIND_CUT: check_cast(&s); break;
+  default: break;
+  }
+  return s.error;
+}
