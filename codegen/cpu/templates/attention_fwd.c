@@ -13,6 +13,7 @@
 #include <stdbool.h>
 
 #include "codegen/cpu/templates/lane_math.h"
+#include "codegen/cpu/templates/lane_transpose.h"
 
 ULY_CONST(int64_t, uly_attention_dh);
 ULY_CONST(int64_t, uly_attention_dv);
@@ -25,9 +26,9 @@ ULY_CONST(int32_t, uly_attention_has_lse);
 
 // KEY_TILE × NV and VALUE_TILE × NV accumulators of the two products; STEP values of the sums' index are unrolled.
 #if VL == 16
-enum { NV = 2, KEY_TILE = 8, VALUE_TILE = 8, STEP = 4 };
+enum { NV = 2, KEY_TILE = 8, VALUE_TILE = 8, STEP = 4, SOFTEN_STEP = 4 };
 #else
-enum { NV = 3, KEY_TILE = 4, VALUE_TILE = 4, STEP = 2 };
+enum { NV = 3, KEY_TILE = 4, VALUE_TILE = 4, STEP = 2, SOFTEN_STEP = 2 };
 #endif
 enum {
   NR = NV * VL,
@@ -98,10 +99,16 @@ ULY_INLINE void pack_queries(const item *it) {
   const float *q = (const float *)ptr(call, ULY_ATTENTION_Q) + it->b * val(call, ULY_ATTENTION_Q_B) + it->h * val(call, ULY_ATTENTION_Q_H);
   const float scale = (float)(uly_attention_has_score ? uly_attention_scale : uly_attention_scale * 0x1.71547652b82fep+0);
   const int64_t stride = val(call, ULY_ATTENTION_Q_S);
-  for (int64_t i = 0; i < it->n_panels * NR; i++) {
-    const float *row = q + (it->row + min64(i, it->rows - 1)) * stride;
-    float *out = it->qt + i / NR * NR * uly_attention_dh + i % NR;
-    for (int64_t d = 0; d < uly_attention_dh; d++) out[d * NR] = row[d] * scale;
+  for (int64_t i = 0; i < it->n_panels * NR; i += VL) {
+    const float *from[VL];
+    float *to[VL], *out = it->qt + i / NR * NR * uly_attention_dh + i % NR;
+    for (int64_t d = 0; d < uly_attention_dh; d += VL) {
+      for (int64_t j = 0; j < VL; j++) {
+        from[j] = q + (it->row + min64(i + j, it->rows - 1)) * stride + d;
+        to[j] = out + (d + j) * NR;
+      }
+      lane_transpose(from, to, VL, min64(uly_attention_dh - d, VL), vf_splat(scale));
+    }
   }
 }
 
@@ -121,16 +128,12 @@ ULY_INLINE void clear_state(const item *it) {
 }
 
 ULY_INLINE void copy_row(float *to, const float *from, int64_t n) {
-  int64_t c = 0;
-  for (; c + VL <= n; c += VL) vf_store(to + c, vf_load(from + c));
-  for (; c < n; c++) to[c] = from[c];
+  for (int64_t c = 0; c < n; c += VL) vf_store_first(to + c, min64(n - c, VL), vf_load_first(from + c, min64(n - c, VL)));
 }
 
-// Returns 0, or NaN where the row has a NaN or Inf.
+// Stays 0, or becomes NaN where the row has a NaN or Inf.
 ULY_INLINE vf probe_row(vf seen, const float *row, int64_t n) {
-  int64_t c = 0;
-  for (; c + VL <= n; c += VL) seen = vf_fma(vf_load(row + c), vf_splat(0.0f), seen);
-  for (; c < n; c++) seen = vf_fma(vf_splat(row[c]), vf_splat(0.0f), seen);
+  for (int64_t c = 0; c < n; c += VL) seen = vf_fma(vf_load_first(row + c, min64(n - c, VL)), vf_splat(0.0f), seen);
   return seen;
 }
 
@@ -228,26 +231,20 @@ ULY_INLINE void rescale(const item *it, int64_t panel, const vf *top) {
 
 // P = 2^(S − m) for keys [lo, hi), −0 where masked, and 0 up to a whole step.
 ULY_INLINE void soften(const item *it, int64_t panel, int64_t lo, int64_t hi, bool masked) {
-  vf m[NV], l[NV];
-  ULY_UNROLL
-  for (int j = 0; j < NV; j++) {
-    m[j] = vf_load(it->m + panel * NR + j * VL);
-    l[j] = vf_load(it->l + panel * NR + j * VL);
-  }
-#pragma clang loop unroll_count(2)
-  for (int64_t t = lo; t < hi; t++) {
-    ULY_UNROLL
-    for (int j = 0; j < NV; j++) {
-      float *place = it->p + t * NR + j * VL;
-      vf s = vf_load(place), p = vf_exp2(s - m[j]);
+#pragma clang loop unroll(disable)
+  for (int64_t j = 0; j < NR; j += VL) {
+    vf m = vf_load(it->m + panel * NR + j), l = vf_load(it->l + panel * NR + j);
+#pragma clang loop unroll_count(SOFTEN_STEP)
+    for (int64_t t = lo; t < hi; t++) {
+      float *place = it->p + t * NR + j;
+      vf s = vf_load(place), p = vf_exp2(s - m);
       if (masked) p = vf_select(s == FLOOR, vf_splat(-0.0f), p);
-      l[j] += p;
+      l += p;
       vf_store(place, p);
     }
+    vf_store(it->l + panel * NR + j, l);
   }
   for (int64_t t = hi * NR; t < round_up(hi, STEP) * NR; t += VL) vf_store(it->p + t, vf_splat(0.0f));
-  ULY_UNROLL
-  for (int j = 0; j < NV; j++) vf_store(it->l + panel * NR + j * VL, l[j]);
 }
 
 // O^T += V^T P^T for VALUE_TILE columns from |d| on; |hi| and |lo| are whole steps.
@@ -396,39 +393,52 @@ ULY_INLINE void visit_keys(item *it) {
   }
 }
 
-// O /= l and LSE into m. A row without keys has o = 0, which + 0 also makes of −0, and LSE −inf, with or without a sink.
-ULY_INLINE void normalise(const item *it, int64_t panel) {
-  for (int64_t j = 0; j < NV; j++) {
-    float *m = it->m + panel * NR + j * VL;
-    vf l = vf_load(it->l + panel * NR + j * VL), top = vf_load(it->top + panel * NR + j * VL);
+// Natural log of the sum into m. A row without keys has −inf, with or without a sink.
+ULY_INLINE void find_lse(const item *it, int64_t panel) {
+  for (int64_t j = 0; j < NR; j += VL) {
+    float *m = it->m + panel * NR + j;
+    vf l = vf_load(it->l + panel * NR + j);
     vi nothing = l == vf_splat(0.0f);
-    if (uly_attention_has_sink) nothing |= (top == FLOOR) & (l == vf_splat(1.0f));
-    vf inverse = vf_splat(1.0f) / vf_select(l == vf_splat(0.0f), vf_splat(1.0f), l);
-    float *o = it->ot + panel * NR * value_rows() + j * VL;
-    for (int64_t d = 0; d < uly_attention_dv; d++) vf_store(o + d * NR, vf_load(o + d * NR) * inverse + vf_splat(0.0f));
-    if (!uly_attention_has_lse) continue;
+    if (uly_attention_has_sink) nothing |= (vf_load(it->top + panel * NR + j) == FLOOR) & (l == vf_splat(1.0f));
     vd lse = __builtin_convertvector(vf_load(m), vd) * 0x1.62e42fefa39efp-1 + vd_log(l);
     vf_store(m, vf_select(nothing, vf_splat(-__builtin_inff()), __builtin_convertvector(lse, vf)));
   }
 }
 
+// O / l, by rows, to where they belong. A row without keys has l = 0 or the sink's 1, and O = 0.
 ULY_INLINE void store_rows(const item *it, int64_t panel) {
   const uly_call *call = it->call;
   const uly_arg *out = &call->op[ULY_ATTENTION_OUT];
-  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], stride = val(call, ULY_ATTENTION_O_S);
-  const int64_t at = it->b * val(call, ULY_ATTENTION_O_B) + it->h * val(call, ULY_ATTENTION_O_H);
+  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], *stride = call->val[ULY_ATTENTION_O_S];
+  const int64_t at = it->b * val(call, ULY_ATTENTION_O_B) + it->h * val(call, ULY_ATTENTION_O_H), rows = panel_rows(it, panel);
   const float *o = it->ot + panel * NR * value_rows();
   int64_t peer = 0;
-  for (int64_t i = 0; i < panel_rows(it, panel); i++) {
-    int64_t row = it->row + panel * NR + i;
-    while (peer + 1 < out->n && first[peer + 1] <= row) peer++;
-    float *to = (float *)out->p[peer] + (row - first[peer]) * stride + at;
-    for (int64_t d = 0; d < uly_attention_dv; d++) to[d] = o[d * NR + i];
+  for (int64_t i = 0; i < rows; i += VL) {
+    vf l = vf_load(it->l + panel * NR + i), inverse = vf_splat(1.0f) / vf_select(l == vf_splat(0.0f), vf_splat(1.0f), l);
+    const int64_t n = min64(rows - i, VL);
+    float *row[VL] = {0}, *to[VL];
+    for (int64_t j = 0; j < n; j++) {
+      const int64_t s = it->row + panel * NR + i + j;
+      while (peer + 1 < out->n && first[peer + 1] <= s) peer++;
+      row[j] = (float *)out->p[peer] + (s - first[peer]) * stride[peer] + at;
+    }
+    for (int64_t d = 0; d < uly_attention_dv; d += VL) {
+      const int64_t n_values = min64(uly_attention_dv - d, VL);
+      const float *from[VL];
+      for (int64_t j = 0; j < VL; j++) {
+        from[j] = o + (d + min64(j, n_values - 1)) * NR + i;
+        to[j] = row[j] + d;
+      }
+      lane_transpose(from, to, n_values, n, inverse);
+    }
   }
-  if (!uly_attention_has_lse) return;
+}
+
+ULY_INLINE void store_lse(const item *it, int64_t panel) {
+  const uly_call *call = it->call;
   float *lse = (float *)ptr(call, ULY_ATTENTION_LSE) + it->b * val(call, ULY_ATTENTION_L_B) + it->h * val(call, ULY_ATTENTION_L_H);
-  const int64_t lse_stride = val(call, ULY_ATTENTION_L_S);
-  for (int64_t i = 0; i < panel_rows(it, panel); i++) lse[(it->row + panel * NR + i) * lse_stride] = it->m[panel * NR + i];
+  const int64_t stride = val(call, ULY_ATTENTION_L_S);
+  for (int64_t i = 0; i < panel_rows(it, panel); i++) lse[(it->row + panel * NR + i) * stride] = it->m[panel * NR + i];
 }
 
 ULY_KERNEL(uly_attention_fwd) {
@@ -438,8 +448,10 @@ ULY_KERNEL(uly_attention_fwd) {
     clear_state(&it);
     visit_keys(&it);
     for (int64_t panel = 0; panel < it.n_panels; panel++) {
-      normalise(&it, panel);
       store_rows(&it, panel);
+      if (!uly_attention_has_lse) continue;
+      find_lse(&it, panel);
+      store_lse(&it, panel);
     }
   }
 }

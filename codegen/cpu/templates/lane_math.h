@@ -1,4 +1,4 @@
-// Vector helpers of the templates: broadcast, select, and own exp2 and log, because bits may not depend on a libm. Sleef-like accuracy, no tables, no calls.
+// Vector helpers of the templates: broadcast, select, and own exp2 and log, because bits may not depend on a libm.
 #ifndef ULY_CODEGEN_CPU_TEMPLATES_LANE_MATH_H
 #define ULY_CODEGEN_CPU_TEMPLATES_LANE_MATH_H
 
@@ -45,7 +45,29 @@ ULY_INLINE vi vi_first(int64_t n) {
 #else
   const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
 #endif
-  return lane < vi_splat((int32_t)(n < VL ? n : VL));
+  return lane < vi_splat((int32_t)(n < 0 ? 0 : n < VL ? n : VL));
+}
+
+// The first |n| of VL numbers, 1 … VL; the others are neither read nor written.
+ULY_INLINE vf vf_load_first(const float *p, int64_t n) {
+  if (n == VL) return vf_load(p);
+#if VL == 16
+  return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#else
+  return (vf)_mm256_maskload_ps(p, (__m256i)vi_first(n));
+#endif
+}
+
+ULY_INLINE void vf_store_first(float *p, int64_t n, vf x) {
+  if (n == VL) {
+    vf_store(p, x);
+    return;
+  }
+#if VL == 16
+  _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)x);
+#else
+  _mm256_maskstore_ps(p, (__m256i)vi_first(n), (__m256)x);
+#endif
 }
 
 // 2^x for x < 128: nearest integer and a polynomial of degree 5 on [-0.5, 0.5], relative error below 2e-7; exactly 1 at 0. NaN stays, results below
