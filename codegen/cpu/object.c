@@ -107,7 +107,7 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add_int(table, &n, "uly_attention_has_lse", a->has_lse);
     break;
   case ULY_KERNEL_ROWS:
-    add_int(table, &n, "uly_rows_mode", desc->u.rows.mode);
+    add_int(table, &n, "uly_rows_form", desc->u.rows.mode);
     add_int(table, &n, "uly_rows_cols", desc->u.rows.cols);
     add(table, &n, "uly_rows_eps", 0, desc->u.rows.eps);
     break;

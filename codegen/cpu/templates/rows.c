@@ -9,7 +9,7 @@
 // the row's elements and their number alone.
 #include "codegen/cpu/templates/template.h"
 
-ULY_CONST(int64_t, uly_rows_mode);
+ULY_CONST(int64_t, uly_rows_form); // uly_rows_mode
 ULY_CONST(int64_t, uly_rows_cols); // 0: known at bind
 ULY_CONST(float, uly_rows_eps);
 
@@ -87,7 +87,7 @@ ULY_INLINE void map(const row *r) {
 
 ULY_INLINE void run_row(const row *r) {
   float n = (float)r->cols, mean;
-  switch (uly_rows_mode) {
+  switch (uly_rows_form) {
   case ULY_ROWS_MAP: map(r); break;
   case ULY_ROWS_RMSNORM: normalise(r, 0, sum(r, TERM_SQUARE, 0) / n); break;
   case ULY_ROWS_LAYERNORM:
