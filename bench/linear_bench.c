@@ -1,6 +1,6 @@
 // Times linear layers: best whole call of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate.
-//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope] [ms=300] M,K,N …
-// For silu N counts both weights' columns. One line a shape: M K N GFLOP/s share-of-peak. bench/linear compares with PyTorch.
+//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope] [segments=1] [ms=300] M,K,N …
+// For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak. bench/linear compares with PyTorch.
 #include "bench/linear_kernels.h"
 
 #include <immintrin.h>
@@ -18,7 +18,7 @@
 int64_t uly_gemm_k, uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS];
 int64_t uly_pack_k, uly_pack_n_groups, uly_pack_group;
 
-enum { MAX_THREADS = 64, HUGE_PAGE = 2 << 20 };
+enum { MAX_THREADS = 64, MAX_SEGMENTS = 16, HUGE_PAGE = 2 << 20 };
 
 static double now(void) {
   struct timespec t;
@@ -100,14 +100,15 @@ static double run(uly_kernel kernel, void *scratch) {
 typedef struct options {
   const linear_level *level;
   linear_kind kind;
+  int segments;
   double seconds;
 } options;
 
 typedef struct layer {
   float *x, *w[2], *packed, *y, *cosine, *sine, *bias, *residual;
-  void *p[LINEAR_N_OPS];
+  void *p[LINEAR_N_OPS], *x_p[MAX_SEGMENTS];
   uly_arg op[LINEAR_N_OPS];
-  int64_t v[LINEAR_N_VALS];
+  int64_t v[LINEAR_N_VALS], x_s[MAX_SEGMENTS];
   const int64_t *val[LINEAR_N_VALS];
   int64_t columns; // of the result
 } layer;
@@ -149,8 +150,7 @@ static void free_layer(layer *l) {
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void set_call(layer *l, int64_t m, int64_t k) {
-  l->p[ULY_GEMM_X] = l->x;
+static void set_call(layer *l, int segments, int64_t m, int64_t k) {
   l->p[ULY_GEMM_W] = l->packed;
   l->p[ULY_GEMM_COS] = l->cosine;
   l->p[ULY_GEMM_SIN] = l->sine;
@@ -159,16 +159,21 @@ static void set_call(layer *l, int64_t m, int64_t k) {
   l->p[LINEAR_RESIDUAL] = l->residual;
   l->v[ULY_GEMM_ROWS] = m;
   l->v[ULY_GEMM_BATCH] = 1;
-  l->v[ULY_GEMM_X_S] = l->v[ULY_GEMM_X_B] = l->v[ULY_GEMM_X_K] = k;
   l->v[ULY_GEMM_ROPE_S] = LINEAR_HEAD / 2;
   l->v[ULY_GEMM_OUT_S] = l->v[LINEAR_RESIDUAL_S] = l->columns;
   for (int i = 0; i < LINEAR_N_OPS; i++) l->op[i] = (uly_arg){&l->p[i], 1};
   for (int i = 0; i < LINEAR_N_VALS; i++) l->val[i] = &l->v[i];
+  for (int i = 0; i < segments; i++) {
+    l->x_p[i] = l->x + m * (k / segments) * i;
+    l->x_s[i] = i == segments - 1 ? k - k / segments * i : k / segments;
+  }
+  l->op[ULY_GEMM_X] = (uly_arg){l->x_p, segments};
+  l->val[ULY_GEMM_X_S] = l->val[ULY_GEMM_X_B] = l->val[ULY_GEMM_X_K] = l->x_s;
 }
 
 static void measure(const options *o, int64_t m, int64_t k, int64_t n, void *scratch) {
   layer l = make_layer(o, m, k, n, &pool.items);
-  set_call(&l, m, k);
+  set_call(&l, o->segments, m, k);
   pool.call = (uly_call){.op = l.op, .val = l.val, .n_peers = 1};
   double best = 1e9, peak = 0;
   run(o->level->gemm[o->kind], scratch);
@@ -200,7 +205,7 @@ static int kind_of(const char *name) {
 }
 
 int main(int argc, char **argv) {
-  options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, 0.3};
+  options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, 1, 0.3};
   pool.n = 2;
   void *scratch = NULL;
   for (int i = 1; i < argc; i++) {
@@ -209,8 +214,9 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "level=v3")) o.level = &linear_level_v3;
     else if (!strcmp(argv[i], "level=v4")) o.level = &linear_level_v4;
     else if (!strncmp(argv[i], "kind=", 5)) o.kind = (linear_kind)kind_of(argv[i] + 5);
+    else if (!strncmp(argv[i], "segments=", 9)) o.segments = atoi(argv[i] + 9);
     else if (!strncmp(argv[i], "ms=", 3)) o.seconds = atof(argv[i] + 3) * 1e-3;
-    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && pool.n >= 1 && pool.n <= MAX_THREADS) {
+    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && pool.n >= 1 && pool.n <= MAX_THREADS && o.segments >= 1 && o.segments <= MAX_SEGMENTS) {
       if (!scratch) {
         scratch = floats(ULY_GEMM_SCRATCH_BYTES / 4);
         settle(0);
