@@ -62,7 +62,7 @@ double uly_dtype_load(uly_dtype dtype, const void *data, int64_t i) {
   case ULY_BOOL: return ((const uint8_t *)data)[i] != 0;
   case ULY_N_DTYPES: break;
   }
-  ULY_ASSERT(!"a dtype");
+  ULY_ASSERT(dtype < ULY_N_DTYPES);
   return 0;
 }
 
@@ -84,5 +84,5 @@ void uly_dtype_store(uly_dtype dtype, void *data, int64_t i, double value) {
   case ULY_BOOL: ((uint8_t *)data)[i] = value != 0; return;
   case ULY_N_DTYPES: break;
   }
-  ULY_ASSERT(!"a dtype");
+  ULY_ASSERT(dtype < ULY_N_DTYPES);
 }

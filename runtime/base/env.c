@@ -1,0 +1,28 @@
+#include "runtime/base/env.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const uly_env_info infos[ULY_N_ENV] = {
+#define ENV(id, name, value, doc) {name, value, doc},
+#include "runtime/base/env.def"
+};
+
+const uly_env_info *uly_env_get(uly_env id) {
+  ULY_ASSERT((unsigned)id < ULY_N_ENV);
+  return &infos[id];
+}
+
+const char *uly_env_text(uly_env id) {
+  const char *set = getenv(uly_env_get(id)->name);
+  return set && *set ? set : infos[id].value;
+}
+
+uly_status uly_env_number(uly_env id, uly_error *error, double *out_number) {
+  const char *text = uly_env_text(id);
+  char *end;
+  *out_number = strtod(text, &end);
+  if (end == text || *end || !isfinite(*out_number) || *out_number < 0)
+    return uly_fail(error, ULY_INVALID_ARGUMENT, "%s is \"%.40s\", expected a number of at least 0", infos[id].name, text);
+  return ULY_OK;
+}

@@ -1,0 +1,43 @@
+#include "runtime/base/features.h"
+
+#include <sched.h>
+#include <stdio.h>
+
+#include "runtime/abi.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+uint32_t uly_cpu_features(void) {
+  uint32_t a, b, c, d, features = 0;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2")) features |= ULY_CPU_AVX2;
+  if (__builtin_cpu_supports("fma")) features |= ULY_CPU_FMA;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    features |= ULY_CPU_AVX512;
+  if ((features & ULY_CPU_AVX2) && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) features |= ULY_CPU_F16C;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_BMI2) features |= ULY_CPU_BMI2;
+  return features;
+}
+#else
+uint32_t uly_cpu_features(void) { return 0; }
+#endif
+
+void uly_cpu_describe(uint32_t features, char *out, size_t bytes) {
+  static const struct {
+    uint32_t bit;
+    const char *name;
+  } rows[] = {{ULY_CPU_AVX2, "AVX2"}, {ULY_CPU_FMA, "FMA"}, {ULY_CPU_AVX512, "AVX-512 F, BW, CD, DQ, VL"}, {ULY_CPU_F16C, "F16C"}, {ULY_CPU_BMI2, "BMI2"}};
+  size_t at = 0;
+  out[0] = 0;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && at < bytes; i++)
+    if (features & rows[i].bit) at += (size_t)snprintf(out + at, bytes - at, "%s%s", at ? ", " : "", rows[i].name);
+}
+
+int uly_cpu_cores(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  int n = CPU_COUNT(&set);
+  return n > 0 ? n : 1;
+}

@@ -1,0 +1,102 @@
+// The load phase: constant parameters, then the load steps of an entry (packing weights), once for all binds of the model.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/machine.h"
+
+// Parameters of |entry| that have no value get their constant. Those without one are collected.
+static uly_status fill_params(uly_loaded *loaded, uint32_t entry, uly_error *error) {
+  const uly_tables *t = &loaded->tables;
+  uly_span rows = t->entries[entry].params;
+  uint32_t missing = 0;
+  char names[400] = "";
+  size_t at = 0;
+  for (uint32_t k = 0; k < rows.count; k++) {
+    uint32_t tensor = t->indices[rows.first + k];
+    for (uint32_t j = 0; j < t->tensors[tensor].names.count; j++) {
+      uly_param *p = &loaded->params[loaded->first_param[tensor] + j];
+      uly_param_info info;
+      if (p->data) continue;
+      ULY_TRY(uly_param_get(loaded, loaded->first_param[tensor] + j, error, &info));
+      if (isnan(info.init)) {
+        if (missing++ < 4 && at < sizeof names) at += (size_t)snprintf(names + at, sizeof names - at, "%s\"%.*s\"", at ? ", " : "", ULY_STR_ARG(info.name));
+        continue;
+      }
+      p->owned = aligned_alloc(64, ((size_t)info.bytes + 64) & ~(size_t)63);
+      if (!p->owned) return uly_fail(error, ULY_EXHAUSTED, "no memory for parameter \"%.*s\" (%lld bytes)", ULY_STR_ARG(info.name), (long long)info.bytes);
+      for (int64_t i = 0; i < info.elements; i++) uly_dtype_store((uly_dtype)info.dtype, p->owned, i, info.init);
+      p->data = p->owned;
+    }
+  }
+  if (missing)
+    return uly_fail(error, ULY_INVALID_INPUT, "%u parameter%s no value: %s%s", missing, missing == 1 ? " has" : "s have", names, missing > 4 ? ", …" : "");
+  return ULY_OK;
+}
+
+// LOAD buffers that the entry's steps touch.
+static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *error) {
+  const uly_tables *t = &loaded->tables;
+  for (int phase = 0; phase < ULY_N_PHASES; phase++) {
+    uly_span steps = t->entries[entry].steps[phase];
+    for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
+      for (uint32_t k = 0; k < t->steps[i].operands.count; k++) {
+        const uly_operand *o = &t->operands[t->steps[i].operands.first + k];
+        if (o->kind != ULY_OPERAND_BUFFER || t->buffers[o->index].phase != ULY_PHASE_LOAD || loaded->memory[o->index]) continue;
+        int64_t bytes, total;
+        ULY_TRY(uly_nodes_size(&loaded->nodes, t->buffers[o->index].bytes, 0, error, &bytes));
+        bytes = (bytes + 63) & ~(int64_t)63;
+        if (__builtin_mul_overflow(bytes, (int64_t)t->buffers[o->index].slots, &total) || total > (int64_t)1 << 47)
+          return uly_fail(error, ULY_OVERFLOW, "packed weights of %lld bytes, %u times, are too large", (long long)bytes, t->buffers[o->index].slots);
+        loaded->memory[o->index] = aligned_alloc(4096, ((size_t)total + 4096) & ~(size_t)4095);
+        if (!loaded->memory[o->index]) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of packed weights", (long long)total);
+        memset(loaded->memory[o->index], 0, (size_t)total);
+        loaded->slot_bytes[o->index] = bytes;
+      }
+  }
+  return ULY_OK;
+}
+
+static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, uly_error *error) {
+  uly_span steps = loaded->tables.entries[entry].steps[ULY_PHASE_LOAD];
+  bool all_done = true;
+  for (uint32_t i = steps.first; i < steps.first + steps.count; i++) all_done = all_done && loaded->step_done[i];
+  if (all_done) return ULY_OK;
+  uly_machine m = {.loaded = loaded,
+                   .nodes = &loaded->nodes,
+                   .device = device,
+                   .kernels = loaded->kernels[level],
+                   .steps = steps,
+                   .memory = loaded->memory,
+                   .slot_bytes = loaded->slot_bytes,
+                   .skip = loaded->step_done};
+  uly_status status = uly_machine_prepare(&m, error);
+  if (status == ULY_OK) status = device->ops->reserve(device, (size_t)uly_machine_scratch(&m), error);
+  if (status == ULY_OK) {
+    device->ops->begin(device);
+    status = uly_machine_run(&m, error);
+    device->ops->end(device);
+  }
+  uly_machine_finish(&m);
+  if (status != ULY_OK) return status;
+  if (m.fault.code) return uly_fail(error, ULY_FAULT, "index %lld is out of range 0 … %lld in the load phase", (long long)m.fault.a, (long long)m.fault.b - 1);
+  for (uint32_t i = steps.first; i < steps.first + steps.count; i++) loaded->step_done[i] = !device->ops->idle;
+  return ULY_OK;
+}
+
+uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, uly_error *error) {
+  pthread_mutex_lock(&loaded->mutex);
+  loaded->n_binds++;
+  uly_status status = fill_params(loaded, entry, error);
+  if (status == ULY_OK) status = make_buffers(loaded, entry, error);
+  if (status == ULY_OK) status = run_steps(loaded, entry, device, level, error);
+  pthread_mutex_unlock(&loaded->mutex);
+  return status;
+}
+
+void uly_loaded_release(uly_loaded *loaded) {
+  pthread_mutex_lock(&loaded->mutex);
+  loaded->n_binds--;
+  pthread_mutex_unlock(&loaded->mutex);
+}

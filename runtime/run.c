@@ -1,0 +1,73 @@
+// A run of a bind: its forward steps, then what kernels found wrong on any rank.
+#include <string.h>
+
+#include "runtime/bound.h"
+
+typedef struct report {
+  uly_fault fault;
+  int64_t rank; // of the grid
+} report;
+_Static_assert(sizeof(report) <= ULY_FAULT_RECORD, "faults are gathered in records of ULY_FAULT_RECORD bytes");
+
+static uly_status fail_fault(const uly_bound *b, const report *r, uly_error *error) {
+  const uly_tables *t = &b->loaded->tables;
+  const uly_step *s = &t->steps[r->fault.step < t->n_steps ? r->fault.step : 0];
+  uly_str name = uly_tables_name(t, s->name);
+  const uly_fault *f = &r->fault;
+  char where[160], who[32] = "";
+  snprintf(where, sizeof where, "(%.*s, spec line %u)", ULY_STR_ARG(name), s->spec_line);
+  if (r->rank != b->rank) snprintf(who, sizeof who, "rank %lld: ", (long long)r->rank);
+  if (f->code == ULY_FAULT_CAPTURE_RANGE)
+    return uly_fail(error, ULY_FAULT, "%sindex %lld of a captured tensor is out of range at query row %lld, key row %lld %s", who, (long long)f->a,
+                    (long long)f->b, (long long)f->c, where);
+  return uly_fail(error, ULY_FAULT, "%sindex %lld in row %lld is out of range: at least 0 and below %lld %s", who, (long long)f->a, (long long)f->c,
+                  (long long)f->b, where);
+}
+
+// A fault does not stop a rank, so that its peers do not wait for it in vain; but their results are wrong too, so all ranks learn of it, the lowest rank's first.
+static uly_status share_fault(uly_bound *b, uly_error *error) {
+  report mine = {.fault = b->machine.fault, .rank = b->rank}, theirs;
+  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
+    uly_comm *comm = b->comms[a];
+    if (!b->exchanges_on[a] || comm->n_ranks == 1) continue;
+    uly_status status = comm->ops->all_gather(comm, &mine, sizeof mine, b->gathered);
+    if (status != ULY_OK) {
+      b->failed = true;
+      return uly_fail(error, status, "%s", comm->error);
+    }
+    for (size_t q = 0; q < (size_t)comm->n_ranks; q++) {
+      memcpy(&theirs, b->gathered + q * sizeof theirs, sizeof theirs);
+      if (theirs.fault.code && (!mine.fault.code || theirs.rank < mine.rank)) mine = theirs;
+    }
+  }
+  return mine.fault.code ? fail_fault(b, &mine, error) : ULY_OK;
+}
+
+uly_status uly_run(uly_bound *b, void *const *tensors, uly_error *error) {
+  uly_span own = b->loaded->tables.entries[b->entry].tensors;
+  if (b->failed) return uly_fail(error, ULY_CANCELLED, "an earlier run of this bind failed: its ranks are out of step");
+  for (uint32_t k = 0; k < own.count; k++) b->tensors[own.first + k] = tensors[k];
+  b->device->ops->begin(b->device);
+  uly_status status = uly_machine_run(&b->machine, error);
+  b->device->ops->end(b->device);
+  if (status != ULY_OK)
+    b->failed = true;
+  else
+    status = share_fault(b, error);
+  if (status != ULY_OK) uly_bound_prefix(b, error);
+  return status;
+}
+
+uly_status uly_bound_shape(const uly_bound *b, uint32_t tensor, uly_error *error, int64_t *out_dims, int64_t *out_start, int64_t *out_local) {
+  const uly_tensor *t = &b->loaded->tables.tensors[tensor];
+  for (uint32_t d = 0; d < t->rank; d++) {
+    ULY_TRY(uly_nodes_size(&b->nodes, t->dims[d], b->rank, error, &out_dims[d]));
+    ULY_TRY(uly_nodes_size(&b->nodes, t->start[d], b->rank, error, &out_start[d]));
+    ULY_TRY(uly_nodes_size(&b->nodes, t->local[d], b->rank, error, &out_local[d]));
+  }
+  return ULY_OK;
+}
+
+void uly_bound_prefix(const uly_bound *b, uly_error *error) {
+  if (b->nodes.n_ranks > 1) uly_error_prefix(error, "[rank %lld] ", (long long)b->rank);
+}

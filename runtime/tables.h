@@ -1,0 +1,51 @@
+// The tables of a model as the runtime works with them: copied out of the blob row by row, so that rows of other minor versions (shorter or longer) become ours, and checked: every
+// index is in range and every rule of abi.h that bind and run rely on holds. Nothing after this looks at the blob again.
+#ifndef ULY_RUNTIME_TABLES_H
+#define ULY_RUNTIME_TABLES_H
+
+#include "runtime/abi.h"
+#include "runtime/base/error.h"
+#include "runtime/base/str.h"
+
+// TABLE(uly_table_kind, row type, field)
+#define ULY_TABLES(TABLE)                                                                                                                                      \
+  TABLE(CHARS, char, chars)                                                                                                                                    \
+  TABLE(NAMES, uly_span, names)                                                                                                                                \
+  TABLE(NODES, uly_node, nodes)                                                                                                                                \
+  TABLE(SYMBOLS, uly_symbol, symbols)                                                                                                                          \
+  TABLE(AXES, uly_axis, axes)                                                                                                                                  \
+  TABLE(TENSORS, uly_tensor, tensors)                                                                                                                          \
+  TABLE(BUFFERS, uly_buffer, buffers)                                                                                                                          \
+  TABLE(EXCHANGES, uly_exchange, exchanges)                                                                                                                    \
+  TABLE(OPERANDS, uly_operand, operands)                                                                                                                       \
+  TABLE(VALUES, uly_value, values)                                                                                                                             \
+  TABLE(STEPS, uly_step, steps)                                                                                                                                \
+  TABLE(ENTRIES, uly_entry, entries)                                                                                                                           \
+  TABLE(INDICES, uint32_t, indices)                                                                                                                            \
+  TABLE(KERNELS, uly_span, kernels)
+
+typedef struct uly_tables {
+#define TABLE(kind, type, field)                                                                                                                               \
+  type *field;                                                                                                                                                 \
+  uint32_t n_##field;
+  ULY_TABLES(TABLE)
+#undef TABLE
+  uint8_t program[32];
+  void *memory;
+} uly_tables;
+
+// Reads |blob|, of which |bytes| bytes can be read.
+ULY_MUST_USE uly_status uly_tables_read(const uly_blob *blob, uint64_t bytes, uly_error *error, uly_tables *out_tables);
+void uly_tables_free(uly_tables *tables);
+// Part of uly_tables_read (tables_check.c).
+ULY_MUST_USE uly_status uly_tables_check(const uly_tables *tables, uly_error *error);
+
+// Text |span| of the character table, and row |row| of the name table ("" for ULY_NONE).
+uly_str uly_tables_text(const uly_tables *tables, uly_span span);
+uly_str uly_tables_name(const uly_tables *tables, uint32_t row);
+// Row number of the entry of that name, its first variant; ULY_NONE without one. An empty |name| is the only entry.
+uint32_t uly_tables_find_entry(const uly_tables *tables, uly_str name);
+// Whether entries |a| and |b| are variants of one.
+bool uly_tables_same_entry(const uly_tables *tables, uint32_t a, uint32_t b);
+
+#endif

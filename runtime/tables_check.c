@@ -1,0 +1,174 @@
+// Checks that tables keep the rules of abi.h, as far as memory safety and termination of bind and run depend on them: a table that passes can be wrong, but
+// it cannot make the runtime read out of range. Reports the first broken rule.
+#include "runtime/base/dtype.h"
+#include "runtime/tables.h"
+
+#define REQUIRE(cond, ...)                                                                                                                                     \
+  do {                                                                                                                                                         \
+    if (!(cond)) return uly_fail(error, ULY_INVALID_INPUT, "corrupt model: " __VA_ARGS__);                                                                     \
+  } while (0)
+
+static bool span_in(uly_span s, uint32_t n) { return s.first <= n && s.count <= n - s.first; }
+static bool node_or_none(const uly_tables *t, uint32_t node) { return node == ULY_NONE || node < t->n_nodes; }
+
+static uly_status check_nodes(const uly_tables *t, uly_error *error) {
+  for (uint32_t i = 0; i < t->n_nodes; i++) {
+    const uly_node *n = &t->nodes[i];
+    REQUIRE(n->kind < ULY_N_NODE_KINDS, "node %u has unknown kind %u; a newer runtime may read it", i, n->kind);
+    bool has_a = n->kind >= ULY_NODE_ADD, has_b = has_a && n->kind < ULY_NODE_PEER_SUM, has_c = has_b && n->kind >= ULY_NODE_SHARE;
+    REQUIRE((!has_a || n->a < i) && (!has_b || n->b < i) && (!has_c || n->c < i), "node %u uses a later one", i);
+    int64_t limit = n->kind == ULY_NODE_SYM                                                                          ? (int64_t)t->n_symbols
+                    : n->kind == ULY_NODE_AXIS_SIZE || n->kind == ULY_NODE_AXIS_RANK || n->kind >= ULY_NODE_PEER_SUM ? (int64_t)t->n_axes
+                                                                                                                     : -1;
+    REQUIRE(limit < 0 || (n->value >= 0 && n->value < limit), "node %u names symbol or axis %lld of %lld", i, (long long)n->value, (long long)limit);
+  }
+  return ULY_OK;
+}
+
+static uly_status check_names(const uly_tables *t, uly_error *error) {
+  for (uint32_t i = 0; i < t->n_names; i++) REQUIRE(span_in(t->names[i], t->n_chars), "name %u is out of range", i);
+  REQUIRE(t->n_symbols <= 32, "%u symbols, at most 32", t->n_symbols);
+  for (uint32_t i = 0; i < t->n_symbols; i++) REQUIRE(span_in(t->symbols[i].name, t->n_chars), "symbol %u has no name", i);
+  REQUIRE(t->n_axes <= ULY_MAX_AXES, "%u grid axes, at most %d", t->n_axes, ULY_MAX_AXES);
+  for (uint32_t i = 0; i < t->n_axes; i++) REQUIRE(span_in(t->axes[i].name, t->n_chars), "axis %u has no name", i);
+  for (uint32_t i = 0; i < t->n_kernels; i++) REQUIRE(t->kernels[i].first == ULY_NONE || t->kernels[i].first < t->n_names, "kernel %u has no name", i);
+  return ULY_OK;
+}
+
+static uly_status check_tensors(const uly_tables *t, uly_error *error) {
+  for (uint32_t i = 0; i < t->n_tensors; i++) {
+    const uly_tensor *x = &t->tensors[i];
+    REQUIRE(x->role <= ULY_PARAM && x->dtype < ULY_N_DTYPES && x->rank <= ULY_MAX_DIMS, "tensor %u has role %u, dtype %u, rank %u", i, x->role, x->dtype,
+            x->rank);
+    REQUIRE(span_in(x->names, t->n_names) && x->names.count >= 1, "tensor %u has no name", i);
+    REQUIRE(x->role == ULY_PARAM ? x->entry == ULY_NONE : x->entry < t->n_entries && x->names.count == 1, "tensor %u belongs to entry %u", i, x->entry);
+    for (uint32_t d = 0; d < x->rank; d++)
+      REQUIRE(x->dims[d] < t->n_nodes && x->start[d] < t->n_nodes && x->local[d] < t->n_nodes, "tensor %u has no size in dim %u", i, d);
+  }
+  return ULY_OK;
+}
+
+static uly_status check_memory(const uly_tables *t, uly_error *error) {
+  for (uint32_t i = 0; i < t->n_buffers; i++) {
+    const uly_buffer *b = &t->buffers[i];
+    REQUIRE(b->phase < ULY_N_PHASES && b->bytes < t->n_nodes && b->slots >= 1 && b->live_from <= b->live_to, "buffer %u is malformed", i);
+    REQUIRE(!(b->flags & ULY_BUFFER_RECEIVE) || b->phase > ULY_PHASE_LOAD, "buffer %u receives in the load phase", i);
+  }
+  for (uint32_t i = 0; i < t->n_exchanges; i++) {
+    const uly_exchange *x = &t->exchanges[i];
+    REQUIRE(x->axis < t->n_axes && x->receive < t->n_buffers && (x->send == ULY_NONE || x->send < t->n_buffers), "exchange %u is malformed", i);
+    REQUIRE(t->buffers[x->receive].flags & ULY_BUFFER_RECEIVE, "exchange %u receives into buffer %u, which is not marked", i, x->receive);
+    REQUIRE(x->unit < t->n_nodes && x->rows < t->n_nodes && x->row_start < t->n_nodes && x->cols < t->n_nodes && x->col_start < t->n_nodes &&
+                x->dtype < ULY_N_DTYPES,
+            "exchange %u has no sizes", i);
+  }
+  return ULY_OK;
+}
+
+static uly_status check_operands(const uly_tables *t, uly_error *error) {
+  for (uint32_t i = 0; i < t->n_operands; i++) {
+    const uly_operand *o = &t->operands[i];
+    uint32_t limit = 0;
+    switch ((uly_operand_kind)o->kind) {
+    case ULY_OPERAND_BUFFER: limit = t->n_buffers; break;
+    case ULY_OPERAND_TENSOR: limit = t->n_tensors; break;
+    case ULY_OPERAND_PEERS:
+    case ULY_OPERAND_SEGMENTS: limit = t->n_exchanges; break;
+    case ULY_OPERAND_ABSENT: continue;
+    }
+    REQUIRE(o->index < limit, "operand %u (kind %u) names row %u of %u", i, o->kind, o->index, limit);
+    REQUIRE(node_or_none(t, o->offset), "operand %u has no offset", i);
+  }
+  for (uint32_t i = 0; i < t->n_values; i++)
+    REQUIRE(t->values[i].node < t->n_nodes && (t->values[i].axis == ULY_NONE || t->values[i].axis < t->n_axes), "value %u is malformed", i);
+  return ULY_OK;
+}
+
+static uly_status check_step(const uly_tables *t, uint32_t i, uly_error *error) {
+  const uly_step *s = &t->steps[i];
+  REQUIRE(s->kind < ULY_N_STEP_KINDS, "step %u has unknown kind %u; a newer runtime may read it", i, s->kind);
+  REQUIRE(span_in(s->operands, t->n_operands) && span_in(s->values, t->n_values) && node_or_none(t, s->predicate), "step %u is malformed", i);
+  switch ((uly_step_kind)s->kind) {
+  case ULY_STEP_KERNEL:
+    REQUIRE(s->a < t->n_kernels && s->items < t->n_nodes && node_or_none(t, s->scratch), "step %u calls kernel %u of %u", i, s->a, t->n_kernels);
+    break;
+  case ULY_STEP_LOOP: REQUIRE(s->items < t->n_nodes, "loop %u has no count", i); break;
+  case ULY_STEP_POST:
+  case ULY_STEP_SEND:
+  case ULY_STEP_WAIT: REQUIRE(s->a < t->n_exchanges, "step %u names exchange %u of %u", i, s->a, t->n_exchanges); break;
+  case ULY_STEP_COPY:
+    REQUIRE(s->items < t->n_nodes && s->operands.count == 2, "copy %u is malformed", i);
+    for (uint32_t k = 0; k < 2; k++) REQUIRE(t->operands[s->operands.first + k].kind <= ULY_OPERAND_TENSOR, "copy %u is not between buffers or tensors", i);
+    break;
+  case ULY_STEP_REDUCE:
+  case ULY_STEP_ALL_GATHER:
+  case ULY_STEP_REDUCE_SCATTER: return uly_fail(error, ULY_UNSUPPORTED, "the model uses a reserved step (%u at %u)", s->kind, i);
+  case ULY_STEP_END:
+  case ULY_N_STEP_KINDS: break;
+  }
+  return ULY_OK;
+}
+
+// Buffers are read and written only while they live.
+static uly_status check_live(const uly_tables *t, uint32_t i, uly_phase phase, uly_error *error) {
+  const uly_step *s = &t->steps[i];
+  for (uint32_t k = 0; k < s->operands.count; k++) {
+    const uly_operand *o = &t->operands[s->operands.first + k];
+    uint32_t buffer = o->kind == ULY_OPERAND_BUFFER ? o->index : o->kind == ULY_OPERAND_SEGMENTS ? t->exchanges[o->index].receive : ULY_NONE;
+    if (buffer == ULY_NONE) continue;
+    const uly_buffer *b = &t->buffers[buffer];
+    REQUIRE(phase != ULY_PHASE_LOAD || b->phase == ULY_PHASE_LOAD, "step %u of the load phase uses buffer %u, which does not exist yet", i, buffer);
+    if (b->phase >= ULY_PHASE_FORWARD)
+      REQUIRE(i >= b->live_from && i <= b->live_to, "step %u uses buffer %u, which lives in steps %u … %u", i, buffer, b->live_from, b->live_to);
+  }
+  return ULY_OK;
+}
+
+static uly_status check_phase(const uly_tables *t, uly_span steps, uly_phase phase, uly_error *error) {
+  uint32_t open[ULY_MAX_LOOPS], depth = 0;
+  for (uint32_t i = steps.first; i < steps.first + steps.count; i++) {
+    const uly_step *s = &t->steps[i];
+    ULY_TRY(check_live(t, i, phase, error));
+    if (s->kind == ULY_STEP_LOOP) {
+      REQUIRE(depth < ULY_MAX_LOOPS, "more than %d nested loops at step %u", ULY_MAX_LOOPS, i);
+      REQUIRE(s->b > i && s->b < steps.first + steps.count && t->steps[s->b].kind == ULY_STEP_END, "loop %u has no end", i);
+      open[depth++] = i;
+    } else if (s->kind == ULY_STEP_END) {
+      REQUIRE(depth > 0 && s->b == open[depth - 1] && t->steps[s->b].b == i, "end %u has no loop", i);
+      depth--;
+    } else if (s->kind == ULY_STEP_POST || s->kind == ULY_STEP_SEND || s->kind == ULY_STEP_WAIT) {
+      REQUIRE(phase > ULY_PHASE_BIND, "step %u exchanges before the forward phase", i);
+    }
+  }
+  REQUIRE(depth == 0, "loop %u has no end", open[depth - 1]);
+  return ULY_OK;
+}
+
+static uly_status check_entries(const uly_tables *t, uly_error *error) {
+  REQUIRE(t->n_entries > 0, "it has no entry");
+  for (uint32_t i = 0; i < t->n_entries; i++) {
+    const uly_entry *e = &t->entries[i];
+    REQUIRE(e->name < t->n_names && node_or_none(t, e->when) && span_in(e->tensors, t->n_tensors) && span_in(e->params, t->n_indices), "entry %u is malformed",
+            i);
+    for (uint32_t k = 0; k < e->tensors.count; k++) REQUIRE(t->tensors[e->tensors.first + k].role != ULY_PARAM, "entry %u takes a parameter", i);
+    for (uint32_t k = 0; k < e->params.count; k++) {
+      uint32_t row = t->indices[e->params.first + k];
+      REQUIRE(row < t->n_tensors && t->tensors[row].role == ULY_PARAM, "entry %u needs row %u, which is no parameter", i, row);
+    }
+    for (int phase = 0; phase < ULY_N_PHASES; phase++) {
+      REQUIRE(span_in(e->steps[phase], t->n_steps), "entry %u has no steps", i);
+      ULY_TRY(check_phase(t, e->steps[phase], (uly_phase)phase, error));
+    }
+  }
+  return ULY_OK;
+}
+
+uly_status uly_tables_check(const uly_tables *t, uly_error *error) {
+  ULY_TRY(check_names(t, error));
+  ULY_TRY(check_nodes(t, error));
+  ULY_TRY(check_tensors(t, error));
+  ULY_TRY(check_memory(t, error));
+  ULY_TRY(check_operands(t, error));
+  for (uint32_t i = 0; i < t->n_steps; i++) ULY_TRY(check_step(t, i, error));
+  return check_entries(t, error);
+}
