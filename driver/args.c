@@ -23,7 +23,7 @@ static bool has_value(int option) { return uly_options[option].value[0] != 0; }
 
 static bool known_to(const uly_args *args, int option) {
   uint32_t commands = uly_options[option].commands;
-  return commands == ULY_ANY_COMMAND || commands == NONE || (args->has_command && (commands & (1u << args->command)));
+  return commands == ULY_ANY_COMMAND || commands == NONE || (commands & (1u << args->command)) != 0;
 }
 
 static int find_long(uly_str name) {
@@ -136,7 +136,10 @@ bool uly_args_parse(uly_arena *arena, int argc, char **argv, uly_args *out_args,
       n_operands++;
     }
   }
-  if (!out_args->has_command || out_args->given[ULY_OPTION_HELP] || out_args->given[ULY_OPTION_VERSION] || out_args->given[ULY_OPTION_HELP_OPS]) return true;
+  for (int i = 0; i < ULY_N_OPTIONS; i++)
+    if (out_args->given[i] && (uly_options[i].commands == ULY_ANY_COMMAND || uly_options[i].commands == NONE)) return true; // prints something and ends
+  if (argc < 2) return true;
+  out_args->has_command = true;
   const uly_command_info *c = &uly_commands[out_args->command];
   if (n_operands < c->n_operands) return uly_text_add(error, "`ulyc %s` wants a file: %s", c->name, c->operands), false;
   if (n_operands > c->n_operands) return uly_text_add(error, "`ulyc %s` takes %d file%s, %d given", c->name, c->n_operands, c->n_operands == 1 ? "" : "s", n_operands), false;

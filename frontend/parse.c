@@ -122,10 +122,19 @@ static void recover(uly_parser *p, uly_loc begin) {
   p->lexer.depth = 0;
 }
 
-// Skips to the next declaration.
+// Skips to the next declaration, or to what may have been meant as one: a line at the left margin, outside brackets and braces.
 static void recover_declaration(uly_parser *p) {
+  int32_t braces = 0;
+  bool line = false;
   if (uly_parser_failed(p)) p->tok = p->held;
-  while (p->tok.kind != ULY_TOKEN_END && !at_declaration(p)) uly_parser_advance(p);
+  while (p->tok.kind != ULY_TOKEN_END && !at_declaration(p)) {
+    bool margin = p->tok.starts_line && p->tok.loc.column == 1 && p->tok.kind != ULY_TOKEN_RBRACE;
+    if (margin && ((line && braces <= 0) || (p->tok.kind == ULY_TOKEN_NAME && is_decl_word(p->tok.text)))) break;
+    line = p->tok.kind == ULY_TOKEN_NEWLINE;
+    braces += p->tok.kind == ULY_TOKEN_LBRACE;
+    braces -= p->tok.kind == ULY_TOKEN_RBRACE;
+    uly_parser_advance(p);
+  }
   p->lexer.depth = 0;
 }
 
@@ -189,7 +198,7 @@ static void parse_statement(uly_parser *p, uly_ast_stmt *s) {
 // What must follow a statement or declaration. A line that goes on with an operator gets a hint.
 static void end_line(uly_parser *p, bool in_block) {
   if (uly_parser_failed(p) || uly_parser_at(p, ULY_TOKEN_END) || (in_block && uly_parser_at(p, ULY_TOKEN_RBRACE))) return;
-  if (uly_parser_accept(p, ULY_TOKEN_NEWLINE)) return;
+  if (uly_parser_accept(p, ULY_TOKEN_NEWLINE) || p->tok.starts_line) return; // after an error inside brackets the newline is no token
   bool assign = uly_parser_at(p, ULY_TOKEN_ASSIGN);
   uly_diag *d = uly_parser_fail(p, "the end of the line");
   if (d && assign) uly_diag_note(p->diags, d, (uly_loc){0}, ULY_D(WRITE_EQUAL));
