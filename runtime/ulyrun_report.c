@@ -33,13 +33,13 @@ static const char *index_text(const uly_ndarray *array, int64_t i, char *buffer,
   return uly_ndarray_shape_text(array->rank, index, buffer, bytes);
 }
 
-uly_status uly_report_compare(FILE *out, const char *name, const uly_ndarray *got, const uly_ndarray *want, double rtol, double atol, uly_io_error *error) {
+uly_status uly_report_compare(FILE *out, const char *name, const uly_ndarray *got, const uly_ndarray *want, double rtol, double atol, uly_error *error) {
   char a[128], b[128];
   bool same = got->rank == want->rank;
   for (int d = 0; same && d < got->rank; d++) same = got->dims[d] == want->dims[d];
   if (!same)
-    return uly_io_fail(error, ULY_MISMATCH, "%s has shape %s, expected is %s", name, uly_ndarray_shape_text(got->rank, got->dims, a, sizeof a),
-                       uly_ndarray_shape_text(want->rank, want->dims, b, sizeof b));
+    return uly_fail(error, ULY_MISMATCH, "%s has shape %s, expected is %s", name, uly_ndarray_shape_text(got->rank, got->dims, a, sizeof a),
+                    uly_ndarray_shape_text(want->rank, want->dims, b, sizeof b));
   int64_t n = count(got), worst = 0, n_bad = 0;
   double worst_excess = -INFINITY, largest = 0, scale = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -52,9 +52,9 @@ uly_status uly_report_compare(FILE *out, const char *name, const uly_ndarray *go
     if (isfinite(y) && fabs(y) > scale) scale = fabs(y);
   }
   if (n_bad)
-    return uly_io_fail(error, ULY_MISMATCH, "%s: %lld of %lld values differ by more than atol %g + rtol %g; worst at %s: got %.9g, expected %.9g", name,
-                       (long long)n_bad, (long long)n, atol, rtol, index_text(got, worst, a, sizeof a), uly_dtype_load(got->dtype, got->data, worst),
-                       uly_dtype_load(want->dtype, want->data, worst));
+    return uly_fail(error, ULY_MISMATCH, "%s: %lld of %lld values differ by more than atol %g + rtol %g; worst at %s: got %.9g, expected %.9g", name,
+                    (long long)n_bad, (long long)n, atol, rtol, index_text(got, worst, a, sizeof a), uly_dtype_load(got->dtype, got->data, worst),
+                    uly_dtype_load(want->dtype, want->data, worst));
   fprintf(out, "%s as expected: largest difference %.3g, of the largest value %.3g\n", name, largest, scale > 0 ? largest / scale : largest);
   return ULY_OK;
 }

@@ -11,6 +11,6 @@ void uly_report_line(FILE *out, const char *name, const uly_ndarray *array);
 // |got - want| <= atol + rtol · |want| everywhere, NaN equal to NaN, one line about the largest difference to |out|. The dtypes may differ. ULY_MISMATCH names
 // the worst index and both values.
 ULY_MUST_USE uly_status uly_report_compare(FILE *out, const char *name, const uly_ndarray *got, const uly_ndarray *want, double rtol, double atol,
-                                           uly_io_error *error);
+                                           uly_error *error);
 
 #endif

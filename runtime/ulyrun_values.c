@@ -1,8 +1,10 @@
 #include "runtime/ulyrun_values.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "runtime/base/random.h"
 #include "runtime/io/npy.h"
 
 bool uly_source_split(const char *text, uly_str *out_name, uly_str *out_source) {
@@ -46,34 +48,33 @@ bool uly_source_parse(uly_arena *arena, uly_str text, uly_source *out, uly_text 
   return true;
 }
 
-static uly_status open_safetensor(const uly_source *source, uly_str name, uly_loaded *out, uly_io_error *error) {
+static uly_status open_safetensor(const uly_source *source, uly_str name, uly_sourced *out, uly_error *error) {
   uly_str key = source->key.len ? source->key : name;
   ULY_TRY(uly_safetensors_open(source->path, &out->file, error));
   const uly_safetensor *t = uly_safetensors_find(out->file, key);
   if (t && t->supported) return out->array = t->array, ULY_OK;
-  if (t) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: tensor %s has the unsupported dtype %s", source->path, t->name, t->dtype_name);
+  if (t) return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s has the unsupported dtype %s", source->path, t->name, t->dtype_name);
   int64_t n = uly_safetensors_count(out->file);
   uly_str *names = calloc((size_t)n + 1, sizeof *names), nearest = {0};
   for (int64_t i = 0; names && i < n; i++) names[i] = uly_str_of(uly_safetensors_get(out->file, i)->name);
   if (names) nearest = uly_str_nearest(key, names, (size_t)n);
-  uly_status status = uly_io_fail(error, ULY_INVALID_INPUT, "%s: no tensor '%.*s' among %lld%s%.*s%s", source->path, ULY_STR_ARG(key), (long long)n,
-                                  nearest.len ? "; did you mean '" : "", ULY_STR_ARG(nearest), nearest.len ? "'?" : "");
+  uly_status status = uly_fail(error, ULY_INVALID_INPUT, "%s: no tensor '%.*s' among %lld%s%.*s%s", source->path, ULY_STR_ARG(key), (long long)n,
+                               nearest.len ? "; did you mean '" : "", ULY_STR_ARG(nearest), nearest.len ? "'?" : "");
   free(names);
   return status;
 }
 
-static uly_status open_bytes(const uly_source *source, uly_dtype dtype, int rank, uly_loaded *out, uly_io_error *error) {
+static uly_status open_bytes(const uly_source *source, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
   if (uly_dtype_get(dtype)->is_float || dtype == ULY_BOOL || rank < 1)
-    return uly_io_fail(error, ULY_INVALID_INPUT, "%s: bytes of a text are an integer input of at least one dim; name a .npy or .safetensors file",
-                       source->path);
+    return uly_fail(error, ULY_INVALID_INPUT, "%s: bytes of a text are an integer input of at least one dim; name a .npy or .safetensors file", source->path);
   ULY_TRY(uly_mapping_open(source->path, &out->mapping, error));
   uly_ndarray *a = &out->array;
   int64_t elements;
   *a = (uly_ndarray){.dtype = dtype, .rank = rank};
   for (int i = 0; i < rank; i++) a->dims[i] = i + 1 < rank ? 1 : (int64_t)out->mapping.bytes.len;
-  if (!uly_ndarray_size(dtype, rank, a->dims, &elements, &a->bytes)) return uly_io_fail(error, ULY_OVERFLOW, "%s: too large", source->path);
+  if (!uly_ndarray_size(dtype, rank, a->dims, &elements, &a->bytes)) return uly_fail(error, ULY_OVERFLOW, "%s: too large", source->path);
   out->memory = malloc((size_t)a->bytes + 1);
-  if (!out->memory) return uly_io_fail(error, ULY_EXHAUSTED, "%s: no memory for %lld bytes", source->path, (long long)a->bytes);
+  if (!out->memory) return uly_fail(error, ULY_EXHAUSTED, "%s: no memory for %lld bytes", source->path, (long long)a->bytes);
   a->data = out->memory;
   for (int64_t i = 0; i < elements; i++) {
     uint8_t byte = 0;
@@ -83,52 +84,44 @@ static uly_status open_bytes(const uly_source *source, uly_dtype dtype, int rank
   return ULY_OK;
 }
 
-uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_loaded *out, uly_io_error *error) {
-  *out = (uly_loaded){0};
+uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
+  *out = (uly_sourced){0};
   uly_status status = ULY_INTERNAL;
   switch (source->kind) {
   case ULY_SOURCE_NPY: status = uly_npy_open(source->path, &out->mapping, &out->array, error); break;
   case ULY_SOURCE_SAFETENSORS: status = open_safetensor(source, name, out, error); break;
   case ULY_SOURCE_BYTES: status = open_bytes(source, dtype, rank, out, error); break;
-  case ULY_SOURCE_RANDOM: status = uly_io_fail(error, ULY_INTERNAL, "random numbers are not in a file"); break;
+  case ULY_SOURCE_RANDOM: status = uly_fail(error, ULY_INTERNAL, "random numbers are not in a file"); break;
   }
-  if (status != ULY_OK) uly_loaded_close(out);
+  if (status != ULY_OK) uly_sourced_close(out);
   return status;
 }
 
-void uly_loaded_close(uly_loaded *loaded) {
+void uly_sourced_close(uly_sourced *loaded) {
   uly_mapping_close(&loaded->mapping);
   uly_safetensors_close(loaded->file);
   free(loaded->memory);
-  *loaded = (uly_loaded){0};
+  *loaded = (uly_sourced){0};
 }
 
-// A counter turned into 64 random bits (splitmix64).
-static uint64_t mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return x ^ (x >> 31);
-}
-
-uly_status uly_random_create(uint64_t seed, uly_str name, const uly_ndarray *shape, double scale, int64_t limit, uly_loaded *out, uly_io_error *error) {
-  *out = (uly_loaded){.array = *shape};
+uly_status uly_random_create(uint64_t seed, uly_str name, const uly_ndarray *shape, int64_t limit, uly_sourced *out, uly_error *error) {
+  *out = (uly_sourced){.array = *shape};
   int64_t n;
   if (!uly_ndarray_size(shape->dtype, shape->rank, shape->dims, &n, &out->array.bytes))
-    return uly_io_fail(error, ULY_OVERFLOW, "%.*s: too large", ULY_STR_ARG(name));
+    return uly_fail(error, ULY_OVERFLOW, "%.*s: too large", ULY_STR_ARG(name));
   out->array.data = out->memory = malloc((size_t)out->array.bytes + 1);
-  if (!out->memory) return uly_io_fail(error, ULY_EXHAUSTED, "%.*s: no memory for %lld bytes", ULY_STR_ARG(name), (long long)out->array.bytes);
-  uint64_t key = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
-  for (size_t i = 0; i < name.len; i++) key = mix(key ^ (uint8_t)name.ptr[i]);
+  if (!out->memory) return uly_fail(error, ULY_EXHAUSTED, "%.*s: no memory for %lld bytes", ULY_STR_ARG(name), (long long)out->array.bytes);
+  uint64_t key = uly_random_key(seed, name);
   bool is_float = uly_dtype_get(shape->dtype)->is_float;
+  double range = limit > 0 ? (double)limit : 2;
   for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = mix(key + (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15));
-    double value = is_float ? ((double)(bits >> 40) * 0x1p-23 - 1.0) * scale : (double)(bits % (uint64_t)(limit > 0 ? limit : 2));
-    uly_dtype_store(shape->dtype, out->memory, i, value);
+    double u = uly_random_uniform(key, (uint64_t)i);
+    uly_dtype_store(shape->dtype, out->memory, i, is_float ? u : floor((u + 1) * 0.5 * range));
   }
   return ULY_OK;
 }
 
-uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_io_error *error) {
+uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_error *error) {
   uly_str text = uly_str_of(path);
   if (ends_with(text, ".safetensors")) return uly_safetensors_write(path, 1, &name, array, error);
   return uly_npy_write(path, array, error);

@@ -20,20 +20,19 @@ bool uly_source_split(const char *text, uly_str *out_name, uly_str *out_source);
 // "@file", "@file.safetensors:key" or "rand:seed=N". False: |error| says why.
 bool uly_source_parse(uly_arena *arena, uly_str text, uly_source *out, uly_text *error);
 
-typedef struct uly_loaded {
+typedef struct uly_sourced {
   uly_ndarray array;
   uly_mapping mapping;
   uly_safetensors *file;
   void *memory;
-} uly_loaded;
+} uly_sourced;
 // The array of a file; |name| is the key where the source has none. Bytes become an array [1, …, n] of |dtype|, an integer type, with |rank| dims.
-ULY_MUST_USE uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_loaded *out, uly_io_error *error);
-// An array of random numbers, the same for every number of ranks: uniform in [-scale, scale), integers in [0, limit) (limit 0: [0, 2)).
-ULY_MUST_USE uly_status uly_random_create(uint64_t seed, uly_str name, const uly_ndarray *shape, double scale, int64_t limit, uly_loaded *out,
-                                          uly_io_error *error);
-void uly_loaded_close(uly_loaded *loaded); // accepts a zeroed one
+ULY_MUST_USE uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error);
+// An array of random numbers, the same for every number of ranks: uniform in [-1, 1), integers in [0, limit) (limit 0: [0, 2)).
+ULY_MUST_USE uly_status uly_random_create(uint64_t seed, uly_str name, const uly_ndarray *shape, int64_t limit, uly_sourced *out, uly_error *error);
+void uly_sourced_close(uly_sourced *loaded); // accepts a zeroed one
 
 // Writes an array to |path| by its ending: .npy or .safetensors, where its key is |name|.
-ULY_MUST_USE uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_io_error *error);
+ULY_MUST_USE uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_error *error);
 
 #endif

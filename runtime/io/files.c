@@ -2,20 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-uly_status uly_io_fail(uly_io_error *error, uly_status status, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(error->text, sizeof error->text, format, args);
-  va_end(args);
-  return status;
-}
 
 bool uly_bytes_slice(uly_bytes from, uint64_t offset, uint64_t len, uly_bytes *out) {
   if (offset > from.len || len > from.len - offset) return false;
@@ -46,23 +37,23 @@ READ(16, 2)
 READ(32, 4)
 #undef READ
 
-uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_io_error *error) {
+uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error) {
   static const uint8_t nothing;
   *out = (uly_mapping){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return uly_io_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
+  if (fd < 0) return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
   struct stat st;
   uly_status status = ULY_OK;
   if (fstat(fd, &st) != 0) {
-    status = uly_io_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
+    status = uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
   } else if (!S_ISREG(st.st_mode)) {
-    status = uly_io_fail(error, ULY_IO, "%s: not a regular file", path);
+    status = uly_fail(error, ULY_IO, "%s: not a regular file", path);
   } else if (st.st_size == 0) {
     out->bytes.ptr = &nothing;
   } else {
     void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
-      status = uly_io_fail(error, ULY_IO, "%s: cannot map %lld bytes: %s", path, (long long)st.st_size, strerror(errno));
+      status = uly_fail(error, ULY_IO, "%s: cannot map %lld bytes: %s", path, (long long)st.st_size, strerror(errno));
     else
       out->bytes = (uly_bytes){p, (uint64_t)st.st_size};
   }
@@ -129,24 +120,24 @@ static int open_unnamed(const char *path) {
   return fd;
 }
 
-uly_status uly_output_open(const char *path, uly_output *out, uly_io_error *error) {
+uly_status uly_output_open(const char *path, uly_output *out, uly_error *error) {
   *out = (uly_output){.fd = -1};
   struct stat st;
   if (stat(path, &st) == 0) {
-    if (S_ISDIR(st.st_mode)) return uly_io_fail(error, ULY_IO, "%s: is a directory", path);
+    if (S_ISDIR(st.st_mode)) return uly_fail(error, ULY_IO, "%s: is a directory", path);
     if (!S_ISREG(st.st_mode)) {
       out->direct = true;
       out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
       out->path = strdup(path);
     } else if (access(path, W_OK) != 0) {
-      return uly_io_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
+      return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
     } else {
       out->path = realpath(path, NULL);
     }
   } else {
     out->path = strdup(path);
   }
-  if (!out->path) return uly_io_fail(error, ULY_IO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
+  if (!out->path) return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
   if (!out->direct) {
     out->temp = temp_name(out->path);
     out->fd = open_unnamed(out->path);
@@ -156,18 +147,18 @@ uly_status uly_output_open(const char *path, uly_output *out, uly_io_error *erro
     }
   }
   if (out->fd >= 0 && (out->direct || out->temp)) return ULY_OK;
-  uly_status status = uly_io_fail(error, ULY_IO, "%s: cannot write: %s", path, strerror(errno));
+  uly_status status = uly_fail(error, ULY_IO, "%s: cannot write: %s", path, strerror(errno));
   uly_output_discard(out);
   return status;
 }
 
-uly_status uly_output_write(uly_output *output, const void *data, uint64_t bytes, uly_io_error *error) {
+uly_status uly_output_write(uly_output *output, const void *data, uint64_t bytes, uly_error *error) {
   uly_bytes rest = {data, bytes};
   while (rest.len) {
     size_t step = rest.len < (1u << 30) ? (size_t)rest.len : (size_t)1 << 30;
     ssize_t n = write(output->fd, rest.ptr, step);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return uly_io_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(n ? errno : ENOSPC));
+    if (n <= 0) return uly_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(n ? errno : ENOSPC));
     uly_bytes_slice(rest, (uint64_t)n, rest.len - (uint64_t)n, &rest);
   }
   return ULY_OK;
@@ -197,12 +188,12 @@ static bool put_in_place(uly_output *output) {
   return sync_folder(output->path);
 }
 
-uly_status uly_output_commit(uly_output *output, uly_io_error *error) {
+uly_status uly_output_commit(uly_output *output, uly_error *error) {
   uly_status status = ULY_OK;
-  if (!output->direct && !put_in_place(output)) status = uly_io_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(errno));
+  if (!output->direct && !put_in_place(output)) status = uly_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(errno));
   int fd = output->fd;
   output->fd = -1;
-  if (close(fd) != 0 && status == ULY_OK) status = uly_io_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(errno));
+  if (close(fd) != 0 && status == ULY_OK) status = uly_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(errno));
   uly_output_discard(output);
   return status;
 }

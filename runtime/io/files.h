@@ -9,14 +9,7 @@
 #include <stdint.h>
 
 #include "runtime/base/dtype.h"
-#include "runtime/base/status.h"
-
-// Why a call failed; begins with the file's name.
-typedef struct uly_io_error {
-  char text[512];
-} uly_io_error;
-// Records the message and returns |status|.
-uly_status uly_io_fail(uly_io_error *error, uly_status status, const char *format, ...) ULY_PRINTF(3, 4);
+#include "runtime/base/error.h"
 
 typedef struct uly_bytes {
   const uint8_t *ptr;
@@ -34,7 +27,7 @@ typedef struct uly_mapping {
   uly_bytes bytes;
   void *copy; // of data that stands unaligned in the file, or NULL
 } uly_mapping;
-ULY_MUST_USE uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_io_error *error);
+ULY_MUST_USE uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error);
 void uly_mapping_close(uly_mapping *mapping); // accepts a zeroed one
 
 // A dense row-major array; the owner of |data| is whoever made it.
@@ -58,10 +51,10 @@ typedef struct uly_output {
   bool named, direct;
   char *path, *temp; // what to replace (links resolved); the name until then
 } uly_output;
-ULY_MUST_USE uly_status uly_output_open(const char *path, uly_output *out, uly_io_error *error);
-ULY_MUST_USE uly_status uly_output_write(uly_output *output, const void *data, uint64_t bytes, uly_io_error *error);
+ULY_MUST_USE uly_status uly_output_open(const char *path, uly_output *out, uly_error *error);
+ULY_MUST_USE uly_status uly_output_write(uly_output *output, const void *data, uint64_t bytes, uly_error *error);
 // Puts the file in place. |output| is closed in either case.
-ULY_MUST_USE uly_status uly_output_commit(uly_output *output, uly_io_error *error);
+ULY_MUST_USE uly_status uly_output_commit(uly_output *output, uly_error *error);
 void uly_output_discard(uly_output *output); // accepts a zeroed, committed or failed one
 
 #endif

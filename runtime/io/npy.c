@@ -79,77 +79,77 @@ static bool dtype_by_npy(uly_str descr, uly_dtype *out) {
   return false;
 }
 
-static uly_status parse_header(const char *path, uly_bytes text, uly_ndarray *array, uly_io_error *error) {
+static uly_status parse_header(const char *path, uly_bytes text, uly_ndarray *array, uly_error *error) {
   cursor c = {.text = text};
   bool have_descr = false, have_order = false, have_shape = false;
   uly_str key, descr = {0};
-  if (!take(&c, '{')) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: the header is not a dict", path);
+  if (!take(&c, '{')) return uly_fail(error, ULY_INVALID_INPUT, "%s: the header is not a dict", path);
   while (!take(&c, '}')) {
     bool ok = take_string(&c, &key) && take(&c, ':');
     if (ok && uly_str_is(key, "descr") && !have_descr) {
       skip_space(&c);
-      if (peek(&c) == '[') return uly_io_fail(error, ULY_INVALID_INPUT, "%s: structured dtypes are not supported", path);
+      if (peek(&c) == '[') return uly_fail(error, ULY_INVALID_INPUT, "%s: structured dtypes are not supported", path);
       ok = have_descr = take_string(&c, &descr);
     } else if (ok && uly_str_is(key, "fortran_order") && !have_order) {
-      if (take_word(&c, "True")) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: Fortran order; save np.ascontiguousarray(x)", path);
+      if (take_word(&c, "True")) return uly_fail(error, ULY_INVALID_INPUT, "%s: Fortran order; save np.ascontiguousarray(x)", path);
       ok = have_order = take_word(&c, "False");
     } else if (ok && uly_str_is(key, "shape") && !have_shape) {
       ok = have_shape = take_shape(&c, array);
     } else {
       ok = false;
     }
-    if (!ok) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: bad header at byte %llu of %llu", path, (unsigned long long)c.at, (unsigned long long)text.len);
+    if (!ok) return uly_fail(error, ULY_INVALID_INPUT, "%s: bad header at byte %llu of %llu", path, (unsigned long long)c.at, (unsigned long long)text.len);
     if (!take(&c, ',') && (skip_space(&c), peek(&c) != '}'))
-      return uly_io_fail(error, ULY_INVALID_INPUT, "%s: bad header at byte %llu", path, (unsigned long long)c.at);
+      return uly_fail(error, ULY_INVALID_INPUT, "%s: bad header at byte %llu", path, (unsigned long long)c.at);
   }
   skip_space(&c);
-  if (c.at != text.len) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: text behind the header's dict", path);
-  if (!have_descr || !have_order || !have_shape) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: the header lacks descr, fortran_order or shape", path);
-  if (descr.len && descr.ptr[0] == '>') return uly_io_fail(error, ULY_INVALID_INPUT, "%s: big-endian dtype '%.*s'", path, ULY_STR_ARG(descr));
-  if (!dtype_by_npy(descr, &array->dtype)) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: unsupported dtype '%.*s'", path, ULY_STR_ARG(descr));
+  if (c.at != text.len) return uly_fail(error, ULY_INVALID_INPUT, "%s: text behind the header's dict", path);
+  if (!have_descr || !have_order || !have_shape) return uly_fail(error, ULY_INVALID_INPUT, "%s: the header lacks descr, fortran_order or shape", path);
+  if (descr.len && descr.ptr[0] == '>') return uly_fail(error, ULY_INVALID_INPUT, "%s: big-endian dtype '%.*s'", path, ULY_STR_ARG(descr));
+  if (!dtype_by_npy(descr, &array->dtype)) return uly_fail(error, ULY_INVALID_INPUT, "%s: unsupported dtype '%.*s'", path, ULY_STR_ARG(descr));
   return ULY_OK;
 }
 
 // Finds the header's text and where the data starts.
-static uly_status find_header(const char *path, uly_bytes file, uly_bytes *out_text, uint64_t *out_data, uly_io_error *error) {
+static uly_status find_header(const char *path, uly_bytes file, uly_bytes *out_text, uint64_t *out_data, uly_error *error) {
   uly_bytes magic;
   uint8_t major;
-  if (!uly_bytes_slice(file, 0, 6, &magic) || memcmp(magic.ptr, "\x93NUMPY", 6) != 0) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: not a .npy file", path);
-  if (!uly_bytes_u8(file, 6, &major)) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: truncated header", path);
-  if (major < 1 || major > 3) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: .npy version %d, this reader knows 1 to 3", path, major);
+  if (!uly_bytes_slice(file, 0, 6, &magic) || memcmp(magic.ptr, "\x93NUMPY", 6) != 0) return uly_fail(error, ULY_INVALID_INPUT, "%s: not a .npy file", path);
+  if (!uly_bytes_u8(file, 6, &major)) return uly_fail(error, ULY_INVALID_INPUT, "%s: truncated header", path);
+  if (major < 1 || major > 3) return uly_fail(error, ULY_INVALID_INPUT, "%s: .npy version %d, this reader knows 1 to 3", path, major);
   uint64_t at = major == 1 ? 10 : 12;
   uint16_t short_len = 0;
   uint32_t len = 0;
   bool ok = major == 1 ? uly_bytes_u16(file, 8, &short_len) : uly_bytes_u32(file, 8, &len);
   if (major == 1) len = short_len;
-  if (ok && len > MAX_HEADER) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: a header of %u bytes, at most %d are read", path, len, MAX_HEADER);
-  if (!ok || !uly_bytes_slice(file, at, len, out_text)) return uly_io_fail(error, ULY_INVALID_INPUT, "%s: truncated header", path);
+  if (ok && len > MAX_HEADER) return uly_fail(error, ULY_INVALID_INPUT, "%s: a header of %u bytes, at most %d are read", path, len, MAX_HEADER);
+  if (!ok || !uly_bytes_slice(file, at, len, out_text)) return uly_fail(error, ULY_INVALID_INPUT, "%s: truncated header", path);
   *out_data = at + len;
   return ULY_OK;
 }
 
-static uly_status read_array(const char *path, uly_mapping *mapping, uly_ndarray *array, uly_io_error *error) {
+static uly_status read_array(const char *path, uly_mapping *mapping, uly_ndarray *array, uly_error *error) {
   uly_bytes text, data;
   uint64_t at = 0;
   int64_t elements;
   ULY_TRY(find_header(path, mapping->bytes, &text, &at, error));
   ULY_TRY(parse_header(path, text, array, error));
   if (!uly_ndarray_size(array->dtype, array->rank, array->dims, &elements, &array->bytes))
-    return uly_io_fail(error, ULY_INVALID_INPUT, "%s: the shape's size overflows", path);
+    return uly_fail(error, ULY_INVALID_INPUT, "%s: the shape's size overflows", path);
   uint64_t have = mapping->bytes.len - at;
   if (have != (uint64_t)array->bytes || !uly_bytes_slice(mapping->bytes, at, have, &data))
-    return uly_io_fail(error, ULY_INVALID_INPUT, "%s: %s: %lld bytes of data, the shape needs %lld", path,
-                       have < (uint64_t)array->bytes ? "truncated" : "too long", (long long)have, (long long)array->bytes);
+    return uly_fail(error, ULY_INVALID_INPUT, "%s: %s: %lld bytes of data, the shape needs %lld", path,
+                    have < (uint64_t)array->bytes ? "truncated" : "too long", (long long)have, (long long)array->bytes);
   array->data = data.ptr;
   if ((uintptr_t)data.ptr % (uintptr_t)uly_dtype_bytes(array->dtype) == 0) return ULY_OK;
   mapping->copy = malloc((size_t)have + 1);
-  if (!mapping->copy) return uly_io_fail(error, ULY_EXHAUSTED, "%s: no memory for %lld bytes", path, (long long)have);
+  if (!mapping->copy) return uly_fail(error, ULY_EXHAUSTED, "%s: no memory for %lld bytes", path, (long long)have);
   memcpy(mapping->copy, data.ptr, (size_t)have);
   array->data = mapping->copy;
   return ULY_OK;
 }
 
-uly_status uly_npy_open(const char *path, uly_mapping *out_mapping, uly_ndarray *out_array, uly_io_error *error) {
+uly_status uly_npy_open(const char *path, uly_mapping *out_mapping, uly_ndarray *out_array, uly_error *error) {
   *out_array = (uly_ndarray){0};
   ULY_TRY(uly_mapping_open(path, out_mapping, error));
   uly_status status = read_array(path, out_mapping, out_array, error);
@@ -157,9 +157,9 @@ uly_status uly_npy_open(const char *path, uly_mapping *out_mapping, uly_ndarray 
   return status;
 }
 
-uly_status uly_npy_write(const char *path, const uly_ndarray *array, uly_io_error *error) {
+uly_status uly_npy_write(const char *path, const uly_ndarray *array, uly_error *error) {
   const char *descr = uly_dtype_get(array->dtype)->npy;
-  if (!*descr) return uly_io_fail(error, ULY_INVALID_ARGUMENT, "%s: NumPy has no %s; write a .safetensors file", path, uly_dtype_name(array->dtype));
+  if (!*descr) return uly_fail(error, ULY_INVALID_ARGUMENT, "%s: NumPy has no %s; write a .safetensors file", path, uly_dtype_name(array->dtype));
   char shape[32 * ULY_NDARRAY_DIMS] = "", dict[512];
   size_t used = 0;
   for (int i = 0; i < array->rank; i++) used += (size_t)snprintf(shape + used, sizeof shape - used, i ? " %lld," : "%lld,", (long long)array->dims[i]);

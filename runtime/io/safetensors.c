@@ -21,7 +21,7 @@ typedef struct range {
 
 typedef struct loader {
   const char *path;
-  uly_io_error *error;
+  uly_error *error;
   uly_safetensors *file;
   uly_bytes data;
   struct item {
@@ -30,7 +30,7 @@ typedef struct loader {
   } *items;
 } loader;
 
-#define BAD(l, ...) uly_io_fail((l)->error, ULY_INVALID_INPUT, __VA_ARGS__)
+#define BAD(l, ...) uly_fail((l)->error, ULY_INVALID_INPUT, __VA_ARGS__)
 
 // The JSON library makes an object of every value: this pass over the text bounds their number, depth and length beforehand.
 static uly_status check_tokens(loader *l, uly_bytes text) {
@@ -142,7 +142,7 @@ static uly_status place_tensor(loader *l, int64_t i) {
   t->array.data = bytes.ptr;
   if ((uintptr_t)bytes.ptr % (uintptr_t)uly_dtype_bytes(t->array.dtype) == 0) return ULY_OK;
   file->copies[i] = malloc((size_t)bytes.len + 1);
-  if (!file->copies[i]) return uly_io_fail(l->error, ULY_EXHAUSTED, "%s: no memory for %llu bytes", l->path, (unsigned long long)bytes.len);
+  if (!file->copies[i]) return uly_fail(l->error, ULY_EXHAUSTED, "%s: no memory for %llu bytes", l->path, (unsigned long long)bytes.len);
   memcpy(file->copies[i], bytes.ptr, (size_t)bytes.len);
   t->array.data = file->copies[i];
   return ULY_OK;
@@ -155,7 +155,7 @@ static uly_status load_tensors(loader *l) {
   size_t cap = json_object_size(file->header);
   if (cap > MAX_TENSORS + 1) return BAD(l, "%s: %zu tensors, at most %d are read", l->path, cap, MAX_TENSORS);
   l->items = calloc(cap + 1, sizeof *l->items);
-  if (!l->items) return uly_io_fail(l->error, ULY_EXHAUSTED, "%s: no memory for the header", l->path);
+  if (!l->items) return uly_fail(l->error, ULY_EXHAUSTED, "%s: no memory for the header", l->path);
   json_object_foreach(file->header, name, entry) {
     if (strcmp(name, "__metadata__") == 0) continue;
     ULY_TRY(get_tensor(l, name, entry, &l->items[file->n]));
@@ -166,7 +166,7 @@ static uly_status load_tensors(loader *l) {
   file->tensors = calloc((size_t)file->n + 1, sizeof *file->tensors);
   file->by_name = calloc((size_t)file->n + 1, sizeof *file->by_name);
   file->copies = calloc((size_t)file->n + 1, sizeof *file->copies);
-  if (!file->tensors || !file->by_name || !file->copies) return uly_io_fail(l->error, ULY_EXHAUSTED, "%s: no memory for the header", l->path);
+  if (!file->tensors || !file->by_name || !file->copies) return uly_fail(l->error, ULY_EXHAUSTED, "%s: no memory for the header", l->path);
   for (int64_t i = 0; i < file->n; i++) ULY_TRY(place_tensor(l, i));
   qsort(file->by_name, (size_t)file->n, sizeof *file->by_name, compare_names);
   return ULY_OK;
@@ -192,10 +192,10 @@ static uly_status load_file(loader *l) {
   return load_tensors(l);
 }
 
-uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_io_error *error) {
+uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_error *error) {
   *out = NULL;
   loader l = {.path = path, .error = error, .file = calloc(1, sizeof *l.file)};
-  if (!l.file) return uly_io_fail(error, ULY_EXHAUSTED, "%s: no memory", path);
+  if (!l.file) return uly_fail(error, ULY_EXHAUSTED, "%s: no memory", path);
   uly_status status = uly_mapping_open(path, &l.file->mapping, error);
   if (status == ULY_OK) status = load_file(&l);
   free(l.items);
@@ -249,7 +249,7 @@ static json_t *describe(const uly_ndarray *array, int64_t first) {
                    (json_int_t)(first + array->bytes));
 }
 
-static uly_status write_all(const char *text, int64_t n, const uly_ndarray *arrays, uly_output *output, uly_io_error *error) {
+static uly_status write_all(const char *text, int64_t n, const uly_ndarray *arrays, uly_output *output, uly_error *error) {
   uint64_t len = strlen(text), padded = (len + 7) / 8 * 8;
   uint8_t head[8];
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)(padded >> (8 * i));
@@ -260,7 +260,7 @@ static uly_status write_all(const char *text, int64_t n, const uly_ndarray *arra
   return ULY_OK;
 }
 
-uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_io_error *error) {
+uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_error *error) {
   json_t *header = json_object();
   bool ok = header != NULL;
   int64_t at = 0;
@@ -270,7 +270,7 @@ uly_status uly_safetensors_write(const char *path, int64_t n, const char *const 
   }
   char *text = ok ? json_dumps(header, JSON_COMPACT) : NULL;
   json_decref(header);
-  if (!text) return uly_io_fail(error, ULY_INVALID_ARGUMENT, "%s: names that repeat or are not UTF-8, or no memory", path);
+  if (!text) return uly_fail(error, ULY_INVALID_ARGUMENT, "%s: names that repeat or are not UTF-8, or no memory", path);
   uly_output output;
   uly_status status = uly_output_open(path, &output, error);
   if (status == ULY_OK) {

@@ -16,7 +16,7 @@ typedef struct uly_safetensor {
   uly_ndarray array;
 } uly_safetensor;
 
-ULY_MUST_USE uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_io_error *error);
+ULY_MUST_USE uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_error *error);
 void uly_safetensors_close(uly_safetensors *file); // accepts NULL
 int64_t uly_safetensors_count(const uly_safetensors *file);
 // Tensor |i| in the order of the data; borrowed.
@@ -25,6 +25,6 @@ const uly_safetensor *uly_safetensors_get(const uly_safetensors *file, int64_t i
 const uly_safetensor *uly_safetensors_find(const uly_safetensors *file, uly_str name);
 
 // Replaces |path| as a whole. The names are different from each other.
-ULY_MUST_USE uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_io_error *error);
+ULY_MUST_USE uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_error *error);
 
 #endif

@@ -18,7 +18,7 @@
 #include "tests/unit/scratch_folder.h"
 
 static scratch_folder folder;
-static uly_io_error error;
+static uly_error error;
 
 static size_t read_file(const char *path, char *out, size_t cap) {
   FILE *f = fopen(path, "rb");

@@ -11,7 +11,7 @@
 #include "tests/unit/scratch_folder.h"
 
 static scratch_folder folder;
-static uly_io_error error;
+static uly_error error;
 
 // A file of |version| with |header| and |n_data| bytes of zeros.
 static const char *write_file(int version, const char *header, size_t n_data) {

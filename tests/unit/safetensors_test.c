@@ -11,7 +11,7 @@
 #include "tests/unit/scratch_folder.h"
 
 static scratch_folder folder;
-static uly_io_error error;
+static uly_error error;
 
 static const char *write_file(const char *header, size_t header_bytes, size_t n_data) {
   uint8_t *bytes = calloc(1, 8 + header_bytes + n_data);

@@ -1,0 +1,570 @@
+// Ranks that are MPI processes: libulyrt_mpi.so, the only file that includes mpi.h.
+//
+// Each call starts with a header to every peer (what was called, on which program, with which sizes), so ranks that disagree find out before any data moves. Then one
+// non-blocking collective moves the data. Waits poll, and sleep longer the longer they last, because ranks may outnumber cores. Small letters on a second communicator carry
+// failures, and signs of life from ranks that wait long: who sends none is named when the deadline passes. As MPI cannot take back what has been started, the job is then
+// ended by MPI_Abort. The death of a process is the launcher's to see: MPICH's mpirun kills the others.
+#include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/transports/mpi_chunks.h"
+#include "runtime/transports/plugin.h"
+
+#if MPI_VERSION < 4 && !defined(ULY_MPI_CHUNKED)
+#define ULY_MPI_CHUNKED
+#endif
+
+enum { TAG_HEADER = 1, TAG_DATA, TAG_FAILURE, TAG_ALIVE, TAG_BYE };
+enum { OP_GATHER = 1, OP_OPEN, OP_EXCHANGE };
+
+typedef struct header {
+  uint32_t op, exchange, dtype, pad;
+  uint64_t sequence, program, channel;
+  int64_t gives, takes; // bytes to the receiver of the header, and from it
+} header;
+
+typedef struct notice {
+  int32_t status;
+  char text[480];
+} notice;
+
+// One call in flight.
+typedef struct call {
+  header *out, *in;      // [P]
+  MPI_Request *requests; // [2P] of the headers
+  MPI_Request *data;     // [n_data]
+  int n_data, cap_data;
+  MPI_Status *statuses; // [the larger of 2P and cap_data]
+  int64_t *counts;      // [4P] as MPI wants them: send bytes, send offsets, receive bytes, receive offsets
+} call;
+
+typedef struct channel {
+  uint64_t program;
+  uint32_t n_exchanges;
+  call *calls;
+} channel;
+
+typedef struct mpi {
+  uly_comm comm; // first
+  MPI_Comm data, control;
+  uint64_t sequence;
+  call gather;
+  channel **channels;
+  uint32_t n_channels;
+  bool crowded; // more ranks than cores: do not spin
+  uly_status failed;
+  notice notice;        // what this rank told the others
+  MPI_Request *letters; // [P] that carry it
+  MPI_Request *alive;   // [P]
+  double *seen;         // [P] when a sign of life came
+  double said;          // when this rank sent its own
+} mpi;
+
+static atomic_int in_use; // communicators that MPI still works for: it cannot be ended in order while there are any
+
+static mpi *of(uly_comm *comm) { return (mpi *)(void *)comm; }
+static double now(void) { return MPI_Wtime(); }
+
+// ---- failure ----
+
+static uly_status fail_here(mpi *m, uly_status status, const char *text) {
+  if (m->failed) return m->failed;
+  m->failed = status;
+  return uly_comm_fail(&m->comm, status, "%s", text);
+}
+
+// Fails on all ranks.
+static uly_status fail_all(mpi *m, uly_status status, const char *text) {
+  if (m->failed) return m->failed;
+  m->notice.status = (int32_t)status;
+  snprintf(m->notice.text, sizeof m->notice.text, "%s", text);
+  for (int q = 0; q < m->comm.n_ranks; q++)
+    if (q != m->comm.rank) MPI_Isend(&m->notice, (int)sizeof m->notice, MPI_BYTE, q, TAG_FAILURE, m->control, &m->letters[q]);
+  return fail_here(m, status, text);
+}
+
+static uly_status check(mpi *m, int error, const char *what) {
+  if (error == MPI_SUCCESS) return ULY_OK;
+  char text[MPI_MAX_ERROR_STRING] = "", whole[480];
+  int n = 0;
+  MPI_Error_string(error, text, &n);
+  snprintf(whole, sizeof whole, "rank %d: %s: %.300s", m->comm.rank, what, text);
+  return fail_all(m, ULY_IO, whole);
+}
+
+static void give_up(uly_comm *comm, const char *reason) {
+  char text[480];
+  snprintf(text, sizeof text, "rank %d gave up: %s", comm->rank, reason);
+  fail_all(of(comm), ULY_CANCELLED, text);
+}
+
+// ---- waiting ----
+
+// Reads the letters that have come.
+static uly_status read_letters(mpi *m, int *out_byes) {
+  for (;;) {
+    int there = 0;
+    MPI_Status status;
+    notice letter = {0};
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->control, &there, &status) != MPI_SUCCESS || !there) return m->failed;
+    if (MPI_Recv(&letter, (int)sizeof letter, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, m->control, &status) != MPI_SUCCESS) continue;
+    m->seen[status.MPI_SOURCE] = now();
+    if (status.MPI_TAG == TAG_BYE && out_byes) ++*out_byes;
+    if (status.MPI_TAG != TAG_FAILURE || m->failed) continue;
+    letter.text[sizeof letter.text - 1] = 0;
+    return fail_here(m, (uly_status)letter.status, letter.text);
+  }
+}
+
+static void back_off(const mpi *m, int round) {
+  if (!m->crowded && round < 200) return;
+  if (round < 220) {
+    sched_yield();
+    return;
+  }
+  long ns = round < 400 ? 20000 : round < 1000 ? 100000 : 500000;
+  nanosleep(&(struct timespec){0, ns}, NULL);
+}
+
+static void say_alive(mpi *m) {
+  if (m->comm.timeout <= 0 || now() - m->said < m->comm.timeout / 4) return;
+  m->said = now();
+  for (int q = 0; q < m->comm.n_ranks; q++) {
+    int done = 1;
+    if (q == m->comm.rank) continue;
+    MPI_Test(&m->alive[q], &done, MPI_STATUS_IGNORE);
+    if (done) MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_ALIVE, m->control, &m->alive[q]);
+  }
+}
+
+static bool is_silent(const mpi *m, int q) { return q != m->comm.rank && now() - m->seen[q] > m->comm.timeout / 2; }
+
+static void end_process(int alarm_signal) {
+  (void)alarm_signal;
+  _exit(75); // status.def's code of PEER_LOST
+}
+
+// The deadline passed: names those who gave no sign of life, or whose header is missing, and ends the job. The first rank that answers speaks.
+static uly_status end_job(mpi *m, const char *what, const call *c) {
+  char who[128] = "a rank";
+  size_t at = 0;
+  int silent = 0, speaker = m->comm.rank;
+  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, q);
+  for (int q = m->comm.n_ranks; q-- > 0;)
+    if (q != m->comm.rank && !is_silent(m, q)) speaker = q < speaker ? q : speaker;
+  for (int q = 0; q < m->comm.n_ranks && at + 16 < sizeof who; q++)
+    if (silent ? is_silent(m, q) : q != m->comm.rank && c->requests[q] != MPI_REQUEST_NULL)
+      at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d", at ? ", " : "", q);
+  for (double until = now() + 3; speaker != m->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(m, NULL);
+  fprintf(stderr, "[rank %d] peer lost: %s did not answer within %g s: waited in %s\n", m->comm.rank, who, m->comm.timeout, what);
+  fflush(stderr);
+  // MPICH's MPI_Abort first writes to all processes, and hangs where one is stopped: an alarm ends this one then, and the launcher the rest.
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  signal(SIGALRM, end_process);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+  alarm(1);
+  MPI_Abort(m->data, uly_status_exit_code(ULY_PEER_LOST));
+  return fail_here(m, ULY_PEER_LOST, who);
+}
+
+static uly_status wait_for(mpi *m, int n, MPI_Request *requests, call *c, const char *what) {
+  double deadline = 0;
+  for (int round = 0;; round += round < 1000) {
+    int done = 0;
+    ULY_TRY(check(m, MPI_Testall(n, requests, &done, c->statuses), what));
+    if (done) return ULY_OK;
+    ULY_TRY(read_letters(m, NULL));
+    if (deadline == 0) {
+      deadline = now() + m->comm.timeout;
+      m->said = now();
+      for (int q = 0; q < m->comm.n_ranks; q++)
+        if (m->seen[q] == 0) m->seen[q] = now();
+    }
+    say_alive(m);
+    if (m->comm.timeout > 0 && now() > deadline) return end_job(m, what, c);
+    back_off(m, round);
+  }
+}
+
+// ---- calls ----
+
+static void call_free(call *c) {
+  free(c->out);
+  free(c->in);
+  free(c->requests);
+  free(c->data);
+  free(c->statuses);
+  free(c->counts);
+  *c = (call){0};
+}
+
+static bool call_init(call *c, int n_ranks, int cap_data) {
+  size_t n = (size_t)n_ranks;
+  c->out = calloc(n, sizeof *c->out);
+  c->in = calloc(n, sizeof *c->in);
+  c->requests = malloc(2 * n * sizeof(MPI_Request));
+  c->data = malloc((size_t)cap_data * sizeof(MPI_Request));
+  c->statuses = calloc(2 * n > (size_t)cap_data ? 2 * n : (size_t)cap_data, sizeof(MPI_Status));
+  c->counts = calloc(4 * n, sizeof *c->counts);
+  c->cap_data = cap_data;
+  for (size_t i = 0; c->requests && i < 2 * n; i++) c->requests[i] = MPI_REQUEST_NULL;
+  if (c->out && c->in && c->requests && c->data && c->statuses && c->counts) return true;
+  call_free(c);
+  return false;
+}
+
+// Starts to tell every peer what this rank calls. |gives| and |takes|: bytes by rank, or NULL.
+static uly_status send_headers(mpi *m, call *c, header head, const int64_t *gives, const int64_t *takes) {
+  int n = m->comm.n_ranks;
+  head.sequence = ++m->sequence;
+  for (int q = 0; q < n; q++) {
+    if (q == m->comm.rank) continue;
+    ULY_TRY(check(m, MPI_Irecv(&c->in[q], (int)sizeof head, MPI_BYTE, q, TAG_HEADER, m->data, &c->requests[q]), "a header"));
+    c->out[q] = head;
+    if (gives) c->out[q].gives = gives[q];
+    if (takes) c->out[q].takes = takes[q];
+    ULY_TRY(check(m, MPI_Isend(&c->out[q], (int)sizeof head, MPI_BYTE, q, TAG_HEADER, m->data, &c->requests[n + q]), "a header"));
+  }
+  return ULY_OK;
+}
+
+static void describe(const header *h, char *out, size_t bytes) {
+  if (h->op == OP_GATHER)
+    snprintf(out, bytes, "all_gather of %lld bytes", (long long)h->gives);
+  else if (h->op == OP_OPEN)
+    snprintf(out, bytes, "open of program %016llx with %u exchanges", (unsigned long long)h->program, h->exchange);
+  else
+    snprintf(out, bytes, "exchange %u of bind %llu (program %016llx, dtype %u)", h->exchange, (unsigned long long)h->channel, (unsigned long long)h->program,
+             h->dtype);
+}
+
+// Waits for the peers' headers and compares them.
+static uly_status check_headers(mpi *m, call *c, const char *what) {
+  char here[120], there[120], text[480];
+  ULY_TRY(wait_for(m, 2 * m->comm.n_ranks, c->requests, c, what));
+  for (int q = 0; q < m->comm.n_ranks; q++) {
+    const header *mine = &c->out[q], *theirs = &c->in[q];
+    if (q == m->comm.rank) continue;
+    if (mine->op != theirs->op || mine->exchange != theirs->exchange || mine->dtype != theirs->dtype || mine->sequence != theirs->sequence ||
+        mine->program != theirs->program || mine->channel != theirs->channel) {
+      describe(mine, here, sizeof here);
+      describe(theirs, there, sizeof there);
+      snprintf(text, sizeof text, "ranks disagree at call %llu: rank %d called %s, rank %d called %s", (unsigned long long)mine->sequence, m->comm.rank, here,
+               q, there);
+      return fail_all(m, ULY_MISMATCH, text);
+    }
+    if (mine->gives != theirs->takes || mine->takes != theirs->gives) {
+      snprintf(text, sizeof text, "%s: rank %d sends %lld bytes to rank %d, which expects %lld; rank %d sends %lld bytes to rank %d, which expects %lld", what,
+               m->comm.rank, (long long)mine->gives, q, (long long)theirs->takes, q, (long long)theirs->gives, m->comm.rank, (long long)mine->takes);
+      return fail_all(m, ULY_MISMATCH, text);
+    }
+  }
+  return ULY_OK;
+}
+
+#ifndef ULY_MPI_CHUNKED
+_Static_assert(sizeof(MPI_Count) == sizeof(int64_t) && sizeof(MPI_Aint) == sizeof(int64_t), "counts and offsets are int64_t");
+
+static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
+  size_t n = (size_t)m->comm.n_ranks;
+  const MPI_Count *counts = (const MPI_Count *)c->counts;
+  const MPI_Aint *offsets = (const MPI_Aint *)c->counts;
+  c->n_data = 1;
+  return MPI_Ialltoallv_c(send, counts, offsets + n, MPI_BYTE, receive, counts + 2 * n, offsets + 3 * n, MPI_BYTE, m->data, &c->data[0]);
+}
+static int data_requests(int n_ranks, const uly_route *route) { return (void)n_ranks, (void)route, 1; }
+#else
+static int data_requests(int n_ranks, const uly_route *route) {
+  int64_t n = 0;
+  for (int q = 0; q < n_ranks; q++) n += uly_chunk_count(route->send_bytes[q]) + uly_chunk_count(route->receive_bytes[q]);
+  return (int)n;
+}
+
+static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
+  int n = m->comm.n_ranks, me = m->comm.rank, error = MPI_SUCCESS;
+  const int64_t *gives = c->counts, *from = gives + n, *takes = from + n, *to = takes + n;
+  c->n_data = 0;
+  if (gives[me]) memcpy((char *)receive + to[me], (const char *)send + from[me], (size_t)gives[me]);
+  for (int i = 1; i < n; i++) {
+    int q = (me + i) % n;
+    for (int64_t k = 0; !error && k < uly_chunk_count(takes[q]); k++)
+      error = MPI_Irecv((char *)receive + to[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(takes[q], k), MPI_BYTE, q, TAG_DATA, m->data, &c->data[c->n_data++]);
+    for (int64_t k = 0; !error && k < uly_chunk_count(gives[q]); k++)
+      error = MPI_Isend((const char *)send + from[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(gives[q], k), MPI_BYTE, q, TAG_DATA, m->data, &c->data[c->n_data++]);
+  }
+  return error;
+}
+#endif
+
+static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all) {
+  mpi *m = of(comm);
+  size_t n = (size_t)comm->n_ranks;
+  ULY_TRY(m->failed);
+  int64_t *sizes = m->gather.counts;
+  for (size_t q = 0; q < n; q++) sizes[q] = (int64_t)bytes;
+  ULY_TRY(send_headers(m, &m->gather, (header){.op = OP_GATHER}, sizes, sizes));
+  ULY_TRY(check_headers(m, &m->gather, "all_gather"));
+  const size_t step = (size_t)1 << 28;
+  for (size_t at = 0; at < bytes; at += step) { // a large record in parts that an `int` counts; one part as a rule
+    size_t part = bytes - at < step ? bytes - at : step;
+    if (n == 1 || part == bytes) {
+      ULY_TRY(check(m, MPI_Iallgather(mine, (int)part, MPI_BYTE, out_all, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather"));
+      return wait_for(m, 1, m->gather.data, &m->gather, "all_gather");
+    }
+    unsigned char *all = malloc(part * n);
+    if (!all) return fail_all(m, ULY_EXHAUSTED, "no memory for a gather");
+    uly_status status =
+        check(m, MPI_Iallgather((const char *)mine + at, (int)part, MPI_BYTE, all, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather");
+    if (status == ULY_OK) status = wait_for(m, 1, m->gather.data, &m->gather, "all_gather");
+    for (size_t q = 0; status == ULY_OK && q < n; q++) memcpy((char *)out_all + q * bytes + at, all + q * part, part);
+    if (status == ULY_OK) free(all); // else MPI may still write there
+    ULY_TRY(status);
+  }
+  return ULY_OK;
+}
+
+static void channel_free(channel *c) {
+  if (!c) return;
+  for (uint32_t i = 0; c->calls && i < c->n_exchanges; i++) call_free(&c->calls[i]);
+  free(c->calls);
+  free(c);
+}
+
+static channel *channel_create(int n_ranks, uint32_t n_exchanges, const uint8_t program[32]) {
+  channel *c = calloc(1, sizeof *c);
+  if (!c) return NULL;
+  memcpy(&c->program, program, sizeof c->program);
+  c->n_exchanges = n_exchanges;
+  c->calls = calloc(n_exchanges + (size_t)1, sizeof *c->calls);
+  for (uint32_t i = 0; c->calls && i < n_exchanges; i++)
+    if (!call_init(&c->calls[i], n_ranks, 2 * n_ranks)) return channel_free(c), NULL;
+  if (c->calls) return c;
+  channel_free(c);
+  return NULL;
+}
+
+static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8_t program[32], uint32_t *out_channel) {
+  mpi *m = of(comm);
+  ULY_TRY(m->failed);
+  channel *c = channel_create(comm->n_ranks, n_exchanges, program);
+  channel **grown = realloc(m->channels, sizeof *grown * (m->n_channels + 1));
+  if (grown) m->channels = grown;
+  if (!c || !grown) {
+    channel_free(c);
+    return fail_all(m, ULY_EXHAUSTED, "no memory for the exchanges of a bind");
+  }
+  uly_status status = send_headers(m, &m->gather, (header){.op = OP_OPEN, .exchange = n_exchanges, .program = c->program}, NULL, NULL);
+  if (status == ULY_OK) status = check_headers(m, &m->gather, "open");
+  if (status != ULY_OK) return channel_free(c), status;
+  uint32_t at = 0;
+  while (at < m->n_channels && m->channels[at]) at++;
+  if (at == m->n_channels) m->n_channels++;
+  m->channels[at] = c;
+  *out_channel = at;
+  return ULY_OK;
+}
+
+static void close_channel(uly_comm *comm, uint32_t at) {
+  mpi *m = of(comm);
+  if (at >= m->n_channels || m->failed) return; // MPI may still use the buffers of a failed call
+  channel_free(m->channels[at]);
+  m->channels[at] = NULL;
+}
+
+static uly_status post(uly_comm *comm, uint32_t at, const uly_route *route) {
+  mpi *m = of(comm);
+  ULY_TRY(m->failed);
+  channel *ch = m->channels[at];
+  call *c = &ch->calls[route->exchange];
+  header head = {.op = OP_EXCHANGE, .exchange = route->exchange, .dtype = route->dtype, .program = ch->program, .channel = at};
+  return send_headers(m, c, head, route->send_bytes, route->receive_bytes);
+}
+
+static uly_status ready(uly_comm *comm, uint32_t at, const uly_route *route) {
+  (void)at, (void)route;
+  return of(comm)->failed;
+}
+
+static void describe_route(const uly_route *route, char *out, size_t bytes) {
+  snprintf(out, bytes, "exchange %u (%s)", route->exchange, route->name ? route->name : "unnamed");
+}
+
+static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route) {
+  mpi *m = of(comm);
+  char what[160];
+  size_t n = (size_t)comm->n_ranks, row = n * sizeof(int64_t);
+  ULY_TRY(m->failed);
+  call *c = &m->channels[at]->calls[route->exchange];
+  describe_route(route, what, sizeof what);
+  ULY_TRY(check_headers(m, c, what));
+  int need = data_requests(comm->n_ranks, route);
+  if (need > c->cap_data) { // chunks of very large messages only
+    MPI_Request *grown = realloc(c->data, sizeof *grown * (size_t)need);
+    if (grown) c->data = grown;
+    MPI_Status *statuses = realloc(c->statuses, sizeof *statuses * (size_t)need);
+    if (statuses) c->statuses = statuses;
+    if (!grown || !statuses) return fail_all(m, ULY_EXHAUSTED, "no memory for the chunks of an exchange");
+    c->cap_data = need;
+  }
+  memcpy(c->counts, route->send_bytes, row);
+  memcpy(c->counts + n, route->send_offset, row);
+  memcpy(c->counts + 2 * n, route->receive_bytes, row);
+  memcpy(c->counts + 3 * n, route->receive_offset, row);
+  ULY_TRY(check(m, start_exchange(m, c, route->send, route->receive), what));
+  for (int q = 0; q < comm->n_ranks; q++)
+    if (q != comm->rank) comm->sent_bytes += (uint64_t)route->send_bytes[q];
+  return ULY_OK;
+}
+
+static uly_status wait_data(uly_comm *comm, uint32_t at, const uly_route *route) {
+  mpi *m = of(comm);
+  char what[160];
+  ULY_TRY(m->failed);
+  call *c = &m->channels[at]->calls[route->exchange];
+  describe_route(route, what, sizeof what);
+  return wait_for(m, c->n_data, c->data, c, what);
+}
+
+// Peers cannot map each other's memory.
+static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
+  (void)out_peers;
+  size_t size = (bytes + 4095) & ~(size_t)4095;
+  *out_own = size < bytes ? NULL : aligned_alloc(4096, size ? size : 4096);
+  if (!*out_own) return uly_comm_fail(comm, ULY_EXHAUSTED, "no memory for %zu bytes of receive buffers", bytes);
+  memset(*out_own, 0, size);
+  return ULY_OK;
+}
+
+static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
+  (void)peers, (void)bytes;
+  if (!of(comm)->failed) free(own); // else MPI may still write there
+}
+
+// ---- life ----
+
+// After a failure: stays until all ranks have come here, or for a second, so that the launcher, which ends all when one exits, lets them report it.
+static bool say_bye(mpi *m) {
+  int byes = 0;
+  double until = now() + 1.0;
+  for (int q = 0; q < m->comm.n_ranks; q++) {
+    MPI_Request request;
+    if (q == m->comm.rank) continue;
+    MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_BYE, m->control, &request);
+    MPI_Request_free(&request);
+  }
+  for (int round = 0; byes < m->comm.n_ranks - 1 && now() < until; round++) {
+    (void)!read_letters(m, &byes);
+    back_off(m, 300);
+  }
+  return byes == m->comm.n_ranks - 1;
+}
+
+static void free_state(mpi *m) {
+  for (uint32_t i = 0; i < m->n_channels; i++) channel_free(m->channels[i]);
+  free(m->channels);
+  call_free(&m->gather);
+  free(m->letters);
+  free(m->alive);
+  free(m->seen);
+  free(m);
+}
+
+static void destroy(uly_comm *comm) {
+  mpi *m = of(comm);
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (m->failed && !ended && m->letters) {
+    if (say_bye(m)) atomic_fetch_sub(&in_use, 1);
+    return; // its buffers stay: MPI may still use them
+  }
+  atomic_fetch_sub(&in_use, 1);
+  if (!ended && m->data != MPI_COMM_NULL) MPI_Comm_free(&m->data);
+  if (!ended && m->control != MPI_COMM_NULL) MPI_Comm_free(&m->control);
+  free_state(m);
+}
+
+static const uly_comm_ops ops = {.name = "mpi",
+                                 .mapped = false,
+                                 .map = map,
+                                 .unmap = unmap,
+                                 .all_gather = all_gather,
+                                 .open = open_channel,
+                                 .close = close_channel,
+                                 .post = post,
+                                 .ready = ready,
+                                 .send = send_data,
+                                 .wait = wait_data,
+                                 .abort = give_up,
+                                 .destroy = destroy};
+
+static void end_mpi(void) {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  if (!ended && !atomic_load(&in_use)) MPI_Finalize();
+}
+
+static bool start_mpi(void) {
+  int started = 0, ended = 0, level = 0;
+  MPI_Finalized(&ended);
+  MPI_Initialized(&started);
+  if (ended) return false;
+  if (started) return true;
+  return MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS && atexit(end_mpi) == 0;
+}
+
+static bool more_ranks_than_cores(MPI_Comm comm) {
+  MPI_Comm host;
+  int n = 1;
+  cpu_set_t set;
+  if (MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host) != MPI_SUCCESS) return true;
+  MPI_Comm_size(host, &n);
+  MPI_Comm_free(&host);
+  return sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < n;
+}
+
+static uly_status create(const void *mpi_comm, double timeout, uly_comm **out_comm) {
+  mpi *m = calloc(1, sizeof *m);
+  *out_comm = m ? &m->comm : NULL;
+  if (!m) return ULY_EXHAUSTED;
+  atomic_fetch_add(&in_use, 1);
+  m->comm = (uly_comm){.ops = &ops, .n_ranks = 1, .timeout = timeout};
+  m->data = m->control = MPI_COMM_NULL;
+  if (!start_mpi()) return uly_comm_fail(&m->comm, ULY_UNAVAILABLE, "MPI cannot be started, or has ended");
+  MPI_Comm parent = mpi_comm ? *(const MPI_Comm *)mpi_comm : MPI_COMM_WORLD;
+  if (MPI_Comm_dup(parent, &m->data) != MPI_SUCCESS || MPI_Comm_dup(parent, &m->control) != MPI_SUCCESS)
+    return uly_comm_fail(&m->comm, ULY_UNAVAILABLE, "MPI cannot duplicate the communicator");
+  MPI_Comm_set_errhandler(m->data, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(m->control, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(m->data, &m->comm.rank);
+  MPI_Comm_size(m->data, &m->comm.n_ranks);
+  m->crowded = more_ranks_than_cores(m->data);
+  size_t n = (size_t)m->comm.n_ranks;
+  m->letters = malloc(n * sizeof(MPI_Request));
+  m->alive = malloc(n * sizeof(MPI_Request));
+  m->seen = calloc(n, sizeof *m->seen);
+  if (!m->letters || !m->alive || !m->seen || !call_init(&m->gather, m->comm.n_ranks, 1))
+    return uly_comm_fail(&m->comm, ULY_EXHAUSTED, "no memory for a communicator");
+  for (size_t q = 0; q < n; q++) m->letters[q] = m->alive[q] = MPI_REQUEST_NULL;
+  return ULY_OK;
+}
+
+const uly_mpi_plugin *uly_mpi_plugin_get(void);
+__attribute__((visibility("default"))) const uly_mpi_plugin *uly_mpi_plugin_get(void) {
+#ifdef MPICH_VERSION
+#define LIBRARY "MPICH " MPICH_VERSION
+#else
+#define LIBRARY "MPI"
+#endif
+  static const uly_mpi_plugin plugin = {.api = ULY_PLUGIN_API, .comm_bytes = sizeof(uly_comm), .library = LIBRARY, .create = create};
+  return &plugin;
+}
