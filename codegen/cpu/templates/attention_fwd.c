@@ -99,10 +99,12 @@ ULY_INLINE void pack_queries(const item *it) {
   const float *q = (const float *)ptr(call, ULY_ATTENTION_Q) + it->b * val(call, ULY_ATTENTION_Q_B) + it->h * val(call, ULY_ATTENTION_Q_H);
   const float scale = (float)(uly_attention_has_score ? uly_attention_scale : uly_attention_scale * 0x1.71547652b82fep+0);
   const int64_t stride = val(call, ULY_ATTENTION_Q_S);
+  ULY_PLAIN
   for (int64_t i = 0; i < it->n_panels * NR; i += VL) {
     const float *from[VL];
     float *to[VL], *out = it->qt + i / NR * NR * uly_attention_dh + i % NR;
     for (int64_t d = 0; d < uly_attention_dh; d += VL) {
+      ULY_PLAIN
       for (int64_t j = 0; j < VL; j++) {
         from[j] = q + (it->row + min64(i + j, it->rows - 1)) * stride + d;
         to[j] = out + (d + j) * NR;
@@ -119,11 +121,13 @@ ULY_INLINE void clear_state(const item *it) {
     float sink = ((const float *)ptr(it->call, ULY_ATTENTION_SINK))[global_head(it)] * LOG2E;
     if (!(sink <= FLOOR)) m = vf_splat(sink), l = vf_splat(1.0f);
   }
+  ULY_PLAIN
   for (int64_t i = 0; i < it->n_panels * NR; i += VL) {
     vf_store(it->m + i, m);
     vf_store(it->l + i, l);
     vf_store(it->top + i, vf_splat(FLOOR));
   }
+  ULY_PLAIN
   for (int64_t i = 0; i < it->n_panels * NR * value_rows(); i += VL) vf_store(it->ot + i, vf_splat(0.0f));
 }
 
@@ -133,6 +137,7 @@ ULY_INLINE void copy_row(float *to, const float *from, int64_t n) {
 
 // Stays 0, or becomes NaN where the row has a NaN or Inf.
 ULY_INLINE vf probe_row(vf seen, const float *row, int64_t n) {
+  ULY_PLAIN
   for (int64_t c = 0; c < n; c += VL) seen = vf_fma(vf_load_first(row + c, min64(n - c, VL)), vf_splat(0.0f), seen);
   return seen;
 }
@@ -144,10 +149,12 @@ ULY_INLINE void load_block(item *it, int64_t first, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     copy_row(it->kb + i * uly_attention_dh, it->k + (first + i) * k_s, uly_attention_dh);
     copy_row(it->vb + i * width, it->v + (first + i) * v_s, uly_attention_dv);
+    ULY_PLAIN
     for (int64_t c = uly_attention_dv; c < width; c++) it->vb[i * width + c] = 0.0f;
     if (uly_attention_has_mask) seen = probe_row(seen, it->vb + i * width, uly_attention_dv);
   }
   for (int64_t i = n; i < round_up(n, KEY_TILE); i++) copy_row(it->kb + i * uly_attention_dh, it->kb + (n - 1) * uly_attention_dh, uly_attention_dh);
+  ULY_PLAIN
   for (int64_t c = n * width; c < round_up(n, STEP) * width; c++) it->vb[c] = 0.0f;
   it->wild = vi_any(seen != vf_splat(0.0f));
 }
@@ -186,12 +193,12 @@ ULY_INLINE void score_tile(const float *qt, const float *k, float *s, vf *top) {
 // depends on queries alone is computed once.
 ULY_INLINE void adjust_scores(const item *it, int64_t panel, int64_t first, int64_t lo, int64_t hi, bool masked, vf *top) {
   const int64_t q = it->q + panel * NR, b = it->b, h = global_head(it), rows = panel_rows(it, panel);
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t j = 0; j < NV; j++) {
     const int64_t n = min64(rows - j * VL, VL);
     vf highest = vf_splat(FLOOR);
     if (n > 0) {
-#pragma clang loop unroll(disable)
+      ULY_PLAIN
       for (int64_t t = lo; t < hi; t++) {
         float *place = it->p + t * NR + j * VL;
         vf s = vf_load(place);
@@ -223,15 +230,28 @@ ULY_INLINE void rescale(const item *it, int64_t panel, const vf *top) {
     vf_store(l, vf_load(l) * alpha[j]);
   }
   float *o = it->ot + panel * NR * value_rows();
+#pragma clang loop unroll_count(2)
   for (int64_t d = 0; d < value_rows(); d++) {
     ULY_UNROLL
     for (int j = 0; j < NV; j++) vf_store(o + d * NR + j * VL, vf_load(o + d * NR + j * VL) * alpha[j]);
   }
 }
 
+// A block's maxima: the reference follows where a lane has outgrown it.
+ULY_INLINE void note_maxima(const item *it, int64_t panel, const vf *top) {
+  vi outgrown = {0};
+  ULY_UNROLL
+  for (int j = 0; j < NV; j++) {
+    float *highest = it->top + panel * NR + j * VL;
+    if (uly_attention_has_sink) vf_store(highest, vf_max(top[j], vf_load(highest)));
+    outgrown |= top[j] > vf_load(it->m + panel * NR + j * VL) + LAZY;
+  }
+  if (vi_any(outgrown)) rescale(it, panel, top);
+}
+
 // P = 2^(S − m) for keys [lo, hi), −0 where masked, and 0 up to a whole step.
 ULY_INLINE void soften(const item *it, int64_t panel, int64_t lo, int64_t hi, bool masked) {
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t j = 0; j < NR; j += VL) {
     vf m = vf_load(it->m + panel * NR + j), l = vf_load(it->l + panel * NR + j);
 #pragma clang loop unroll_count(SOFTEN_STEP)
@@ -244,6 +264,7 @@ ULY_INLINE void soften(const item *it, int64_t panel, int64_t lo, int64_t hi, bo
     }
     vf_store(it->l + panel * NR + j, l);
   }
+  ULY_PLAIN
   for (int64_t t = hi * NR; t < round_up(hi, STEP) * NR; t += VL) vf_store(it->p + t, vf_splat(0.0f));
 }
 
@@ -257,7 +278,7 @@ ULY_INLINE void value_tile(const item *it, float *o, int64_t d, int64_t lo, int6
   }
   const float *v = it->vb + d;
   const int64_t width = value_rows();
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t t0 = lo; t0 < hi; t0 += STEP) {
     ULY_UNROLL
     for (int u = 0; u < STEP; u++) {
@@ -282,10 +303,10 @@ ULY_INLINE void value_tile(const item *it, float *o, int64_t d, int64_t lo, int6
 
 // The same sums one column at a time, leaving out masked keys: their values may be NaN or Inf.
 ULY_INLINE void value_column(const item *it, float *o, int64_t d, int64_t lo, int64_t hi) {
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t j = 0; j < NV; j++) {
     vf acc = vf_load(o + d * NR + j * VL);
-#pragma clang loop unroll(disable)
+    ULY_PLAIN
     for (int64_t t = lo; t < hi; t++) {
       vf p = vf_load(it->p + t * NR + j * VL);
       acc = vf_select((vi)p == INT32_MIN, acc, vf_fma(vf_splat(it->vb[t * value_rows() + d]), p, acc));
@@ -300,34 +321,20 @@ ULY_INLINE void add_keys(const item *it, int64_t panel, int64_t first, int64_t l
   ULY_UNROLL
   for (int j = 0; j < NV; j++) top[j] = vf_splat(FLOOR);
   const float *qt = it->qt + panel * NR * uly_attention_dh;
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t t = lo; t < hi; t += KEY_TILE) score_tile(qt, it->kb + t * uly_attention_dh, it->p + t * NR, top);
-  if (masked) {
-    adjust_scores(it, panel, first, lo, hi, true, top);
-  } else if (uly_attention_has_score) {
-    adjust_scores(it, panel, first, lo, hi, false, top);
-  }
+  if (masked) adjust_scores(it, panel, first, lo, hi, true, top);
+  else if (uly_attention_has_score) adjust_scores(it, panel, first, lo, hi, false, top);
+  note_maxima(it, panel, top);
+  if (masked) soften(it, panel, lo, hi, true);
+  else soften(it, panel, lo, hi, false);
 
-  vi outgrown = {0};
-  ULY_UNROLL
-  for (int j = 0; j < NV; j++) {
-    float *highest = it->top + panel * NR + j * VL;
-    vf_store(highest, vf_max(top[j], vf_load(highest)));
-    outgrown |= top[j] > vf_load(it->m + panel * NR + j * VL) + LAZY;
-  }
-  if (vi_any(outgrown)) rescale(it, panel, top);
-
-  if (masked) {
-    soften(it, panel, lo, hi, true);
-  } else {
-    soften(it, panel, lo, hi, false);
-  }
   float *o = it->ot + panel * NR * value_rows();
   if (masked && it->wild) {
     for (int64_t d = 0; d < uly_attention_dv; d++) value_column(it, o, d, lo, hi);
     return;
   }
-#pragma clang loop unroll(disable)
+  ULY_PLAIN
   for (int64_t d = 0; d < uly_attention_dv; d += VALUE_TILE) value_tile(it, o, d, lo, round_up(hi, STEP));
 }
 
@@ -354,17 +361,17 @@ ULY_INLINE stretch find_stretch(const item *it, int64_t panel, int64_t key) {
   }
 }
 
-// Computes a partly masked block without the granules at its ends that no query of the panel sees.
-ULY_INLINE void add_partial(const item *it, int64_t panel, int64_t first, int64_t n) {
-  int64_t lo = n, hi = 0;
-#pragma clang loop unroll(disable)
+// The part [lo, hi) of a partly masked block that is left without the granules at its ends that no query of the panel sees.
+ULY_INLINE void trim_block(const item *it, int64_t panel, int64_t first, int64_t n, int64_t *lo, int64_t *hi) {
+  *lo = n;
+  *hi = 0;
+  ULY_PLAIN
   for (int64_t t = 0; t < n; t += TRIM) {
     int64_t end = min64(t + TRIM, n);
     if (classify(it, panel, first + t, first + end) == ULY_RANGE_EMPTY) continue;
-    lo = min64(lo, t);
-    hi = end;
+    *lo = min64(*lo, t);
+    *hi = end;
   }
-  if (lo < hi) add_keys(it, panel, first, lo, hi, true);
 }
 
 ULY_INLINE void visit_keys(item *it) {
@@ -372,7 +379,7 @@ ULY_INLINE void visit_keys(item *it) {
   for (int64_t key = 0; key < it->keys;) {
     bool needed = false;
     int64_t next = it->keys;
-#pragma clang loop unroll(disable)
+    ULY_PLAIN
     for (int64_t panel = 0; panel < it->n_panels; panel++) {
       if (key >= seen[panel].end) seen[panel] = find_stretch(it, panel, key);
       needed |= seen[panel].kind != ULY_RANGE_EMPTY;
@@ -384,10 +391,13 @@ ULY_INLINE void visit_keys(item *it) {
     }
     int64_t n = min64(it->keys - key, KEY_BLOCK);
     load_block(it, key, n);
-#pragma clang loop unroll(disable)
+    ULY_PLAIN
     for (int64_t panel = 0; panel < it->n_panels; panel++) {
-      if (seen[panel].kind == ULY_RANGE_FULL) add_keys(it, panel, key, 0, n, false);
-      if (uly_attention_has_mask && seen[panel].kind == ULY_RANGE_PARTIAL) add_partial(it, panel, key, n);
+      if (seen[panel].kind == ULY_RANGE_EMPTY) continue;
+      const bool masked = uly_attention_has_mask && seen[panel].kind == ULY_RANGE_PARTIAL;
+      int64_t lo = 0, hi = n;
+      if (masked) trim_block(it, panel, key, n, &lo, &hi);
+      if (lo < hi) add_keys(it, panel, key, lo, hi, masked);
     }
     key += KEY_BLOCK;
   }
@@ -395,6 +405,7 @@ ULY_INLINE void visit_keys(item *it) {
 
 // Natural log of the sum into m. A row without keys has −inf, with or without a sink.
 ULY_INLINE void find_lse(const item *it, int64_t panel) {
+  ULY_PLAIN
   for (int64_t j = 0; j < NR; j += VL) {
     float *m = it->m + panel * NR + j;
     vf l = vf_load(it->l + panel * NR + j);
@@ -417,6 +428,7 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
     vf l = vf_load(it->l + panel * NR + i), inverse = vf_splat(1.0f) / vf_select(l == vf_splat(0.0f), vf_splat(1.0f), l);
     const int64_t n = min64(rows - i, VL);
     float *row[VL] = {0}, *to[VL];
+    ULY_PLAIN
     for (int64_t j = 0; j < n; j++) {
       const int64_t s = it->row + panel * NR + i + j;
       while (peer + 1 < out->n && first[peer + 1] <= s) peer++;
@@ -425,6 +437,7 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
     for (int64_t d = 0; d < uly_attention_dv; d += VL) {
       const int64_t n_values = min64(uly_attention_dv - d, VL);
       const float *from[VL];
+      ULY_PLAIN
       for (int64_t j = 0; j < VL; j++) {
         from[j] = o + (d + min64(j, n_values - 1)) * NR + i;
         to[j] = row[j] + d;
@@ -438,6 +451,7 @@ ULY_INLINE void store_lse(const item *it, int64_t panel) {
   const uly_call *call = it->call;
   float *lse = (float *)ptr(call, ULY_ATTENTION_LSE) + it->b * val(call, ULY_ATTENTION_L_B) + it->h * val(call, ULY_ATTENTION_L_H);
   const int64_t stride = val(call, ULY_ATTENTION_L_S);
+  ULY_PLAIN
   for (int64_t i = 0; i < panel_rows(it, panel); i++) lse[(it->row + panel * NR + i) * stride] = it->m[panel * NR + i];
 }
 
@@ -447,6 +461,7 @@ ULY_KERNEL(uly_attention_fwd) {
     pack_queries(&it);
     clear_state(&it);
     visit_keys(&it);
+    ULY_PLAIN
     for (int64_t panel = 0; panel < it.n_panels; panel++) {
       store_rows(&it, panel);
       if (!uly_attention_has_lse) continue;

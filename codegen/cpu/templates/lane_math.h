@@ -8,6 +8,7 @@
 #include "codegen/cpu/templates/template.h"
 
 #define ULY_UNROLL _Pragma("clang loop unroll(full)")
+#define ULY_PLAIN _Pragma("clang loop unroll(disable) vectorize(disable)") // off the hot path: less code to compile
 
 ULY_INLINE vf vf_load(const float *p) { return *(const vf *)p; }
 ULY_INLINE void vf_store(float *p, vf x) { *(vf *)p = x; }
