@@ -242,6 +242,8 @@ uly_loc uly_op_loc(const uly_ir *ir, MlirOperation op) { return place_of(ir->dia
 
 MlirAttribute uly_ir_str(const uly_ir *ir, uly_str s) { return mlirStringAttrGet(ir->context, ref(s)); }
 MlirAttribute uly_ir_symbol(const uly_ir *ir, uly_str name) { return mlirFlatSymbolRefAttrGet(ir->context, ref(name)); }
+uly_str uly_ir_symbol_name(MlirAttribute symbol) { return str(mlirFlatSymbolRefAttrGetValue(symbol)); }
+MlirAttribute uly_ir_dict_get(MlirAttribute dict, const char *name) { return mlirDictionaryAttrGetElementByName(dict, zref(name)); }
 MlirAttribute uly_ir_i64(const uly_ir *ir, int64_t n) { return mlirIntegerAttrGet(mlirIntegerTypeGet(ir->context, 64), n); }
 MlirAttribute uly_ir_f64(const uly_ir *ir, double x) { return mlirFloatAttrDoubleGet(ir->context, mlirF64TypeGet(ir->context), x); }
 MlirAttribute uly_ir_unit(const uly_ir *ir) { return mlirUnitAttrGet(ir->context); }

@@ -53,6 +53,8 @@ void uly_op_error_value(uly_ir *ir, MlirOperation op, MlirValue value, const cha
 // ---- attributes
 MlirAttribute uly_ir_str(const uly_ir *ir, uly_str s);
 MlirAttribute uly_ir_symbol(const uly_ir *ir, uly_str name); // @name
+uly_str uly_ir_symbol_name(MlirAttribute symbol);
+MlirAttribute uly_ir_dict_get(MlirAttribute dict, const char *name); // null where it has none
 MlirAttribute uly_ir_i64(const uly_ir *ir, int64_t n);
 MlirAttribute uly_ir_f64(const uly_ir *ir, double x);
 MlirAttribute uly_ir_unit(const uly_ir *ir);

@@ -141,7 +141,7 @@ enum uly_move_val {
   ULY_MOVE_DST_0, ULY_MOVE_DST_1, ULY_MOVE_DST_2,
   ULY_MOVE_SRC_DIM, ULY_MOVE_SRC_FIRST, ULY_MOVE_SRC_COUNT, // dim number or -1; first and count one a pointer
   ULY_MOVE_DST_DIM, ULY_MOVE_DST_FIRST, ULY_MOVE_DST_COUNT,
-  ULY_MOVE_DST_OFFSET,                                  // bytes added to each destination pointer
+  ULY_MOVE_SRC_OFFSET, ULY_MOVE_DST_OFFSET,             // bytes added to each pointer
   ULY_MOVE_N_VALS
 };
 

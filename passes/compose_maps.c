@@ -1,0 +1,114 @@
+// Maps that feed one map become part of it: one expression, no value in between. Called by fuse.
+//
+// A producer is taken in where the consumer is its only user, or where it has no operands (indices, constants: cheaper than a load). Not where the consumer
+// would evaluate it more than once an element (it is stretched) unless it is a bare leaf, and not across a change of precision (wide).
+#include "passes/fuse.h"
+
+typedef struct composition {
+  const uly_fuse *fuse;
+  const uly_map *outer;              // the consumer
+  const uly_access *producer_access; // access of the operand that is replaced
+  int replaced;                      // operand number in the consumer
+  uly_map merged;
+  uly_map inner; // the producer
+  bool in_producer;
+} composition;
+
+// The operand (value, access) in |map|, added if it is new; -1 where there is no room.
+static int32_t add_operand(uly_map *map, MlirValue value, uly_access access, int32_t rank) {
+  for (int32_t i = 0; i < map->n_operands; i++)
+    if (mlirValueEqual(map->operands[i], value) && memcmp(map->access[i].dim, access.dim, (size_t)rank) == 0) return i;
+  if (map->n_operands == ULY_MAP_MAX_OPERANDS) return -1;
+  map->operands[map->n_operands] = value;
+  map->access[map->n_operands] = access;
+  return map->n_operands++;
+}
+
+// What the producer's index d is in the consumer: a result dim, or -1 for the single index of a stretched dim.
+static uly_access through(uly_access inner, uly_access outer, int32_t rank) {
+  uly_access access = {{0}};
+  for (int32_t d = 0; d < rank; d++) access.dim[d] = inner.dim[d] < 0 ? -1 : outer.dim[inner.dim[d]];
+  return access;
+}
+
+static int32_t value_rank(const uly_fuse *fuse, MlirValue value) { return uly_type_of(fuse->ir, value).tensor.rank; }
+
+static int32_t producer_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
+  composition *c = context;
+  if (node->op == ULY_SC_COORD) {
+    int8_t dim = c->producer_access->dim[node->index - ULY_COORD_I0];
+    return dim < 0 ? uly_expr_const_int(b, 0) : uly_expr_leaf(b, ULY_SC_COORD, ULY_SCALAR_INT, ULY_COORD_I0 + dim);
+  }
+  if (node->op != ULY_SC_OPERAND) return -1;
+  MlirValue value = c->inner.operands[node->index];
+  int32_t rank = value_rank(c->fuse, value);
+  int32_t at = add_operand(&c->merged, value, through(c->inner.access[node->index], *c->producer_access, rank), rank);
+  ULY_ASSERT(at >= 0);
+  return uly_expr_leaf(b, ULY_SC_OPERAND, (uly_scalar_type)node->type, at);
+}
+
+static int32_t consumer_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
+  composition *c = context;
+  if (node->op != ULY_SC_OPERAND) return -1;
+  if (node->index == c->replaced) return uly_expr_graft(b, &c->inner.expr, producer_leaf, c);
+  MlirValue value = c->outer->operands[node->index];
+  int32_t at = add_operand(&c->merged, value, c->outer->access[node->index], value_rank(c->fuse, value));
+  ULY_ASSERT(at >= 0);
+  return uly_expr_leaf(b, ULY_SC_OPERAND, (uly_scalar_type)node->type, at);
+}
+
+static bool has_operation(const uly_expr *expr) { return expr->n_nodes > 1; }
+
+static bool same_scalar_type(uly_dtype dtype, const uly_expr *expr) {
+  uly_scalar_type type = (uly_scalar_type)expr->nodes[expr->n_nodes - 1].type;
+  return type == ULY_SCALAR_FLOAT ? uly_dtype_get(dtype)->is_float : type == ULY_SCALAR_BOOL ? dtype == ULY_BOOL : dtype == ULY_I32 || dtype == ULY_I64;
+}
+
+static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand) {
+  MlirValue value = outer->operands[operand];
+  MlirOperation producer = uly_value_op(value);
+  if (mlirOperationIsNull(producer) || uly_op_kind(producer) != ULY_KIND_MAP) return false;
+  if (!mlirBlockEqual(mlirOperationGetBlock(producer), mlirOperationGetBlock(consumer)) && mlirOperationGetNumOperands(producer) != 0) return false;
+  uly_map inner = uly_map_read(fuse, producer);
+  if (inner.expr.wide || (outer->expr.wide && has_operation(&inner.expr))) return false;
+  if (uly_value_n_uses(value) != 1 && inner.n_operands != 0) return false;
+  if (inner.n_operands + outer->n_operands > ULY_MAP_MAX_OPERANDS) return false;
+  uly_type in = uly_type_of(fuse->ir, value), out = uly_type_of(fuse->ir, uly_op_result(consumer, 0));
+  if (!same_scalar_type(in.tensor.dtype, &inner.expr) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
+  int32_t indexed = 0;
+  for (int32_t d = 0; d < in.tensor.rank; d++) indexed += outer->access[operand].dim[d] >= 0;
+  return indexed == out.tensor.rank || !has_operation(&inner.expr);
+}
+
+// Replaces |consumer| by one map that computes what its operand number |operand| computed too.
+static void compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand) {
+  MlirOperation producer = uly_value_op(outer->operands[operand]);
+  composition c = {.fuse = fuse, .outer = outer, .producer_access = &outer->access[operand], .replaced = operand, .inner = uly_map_read(fuse, producer)};
+  uly_expr_builder *b = uly_expr_begin(fuse->ir->arena);
+  c.merged.expr = uly_expr_end(b, uly_expr_graft(b, &outer->expr, consumer_leaf, &c));
+  c.merged.expr.wide = outer->expr.wide;
+  MlirOperation merged = uly_map_build(fuse, &c.merged, uly_op_result(consumer, 0), consumer);
+  mlirValueReplaceAllUsesOfWith(uly_op_result(consumer, 0), uly_op_result(merged, 0));
+  uly_op_erase(consumer);
+  if (uly_op_unused(producer)) uly_op_erase(producer);
+}
+
+// Composes one producer somewhere in |block|, the last consumer first. False where there is none left.
+static bool compose_one(const uly_fuse *fuse, MlirBlock block) {
+  uly_ops ops = uly_block_ops(fuse->ir, block);
+  for (int i = ops.n - 1; i >= 0; i--) {
+    if (uly_op_kind(ops.at[i]) != ULY_KIND_MAP) continue;
+    uly_map outer = uly_map_read(fuse, ops.at[i]);
+    for (int j = 0; j < outer.n_operands; j++)
+      if (may_compose(fuse, ops.at[i], &outer, j)) {
+        compose(fuse, ops.at[i], &outer, j);
+        return true;
+      }
+  }
+  return false;
+}
+
+void uly_compose_maps(const uly_fuse *fuse, MlirBlock block) {
+  while (compose_one(fuse, block)) {
+  }
+}

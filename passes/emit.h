@@ -1,0 +1,166 @@
+// What the files of emit share. emit turns the fused module into a uly_program: steps in the order of the IR, a place for every value, sizes as nodes. plan_buffers
+// then reads the steps and says when each buffer is live.
+#ifndef ULY_PASSES_EMIT_H
+#define ULY_PASSES_EMIT_H
+
+#include "passes/ir.h"
+#include "passes/layout.h"
+
+// Where a value stands and how to find an element: operand + Σ stride_d · i_d over the logical dims, in elements of its dtype.
+// A value that a reverse exchange brought is in segments: dim seg_dim is cut into one segment a rank of the axis, [seg_first, seg_first + seg_count) at that rank, and every
+// node here is that rank's; the strides too.
+typedef struct uly_place {
+  uly_operand operand;
+  uint32_t stride[ULY_GRAPH_MAX_DIMS];
+  bool segmented;
+  int32_t axis, seg_dim;
+  uint32_t seg_first, seg_count;
+  uint32_t seg_offset; // where it begins in each segment, elements
+} uly_place;
+
+typedef struct uly_value_entry {
+  const void *key;
+  uly_place place;
+} uly_value_entry;
+
+// An exchange while its kernels are emitted: posted, then written by one or more kernels, then sent and awaited.
+typedef struct uly_sending {
+  MlirOperation op; // the cast in the IR
+  uint32_t exchange;
+  int32_t axis;
+  uint32_t row_elems;  // elements of one message row: cols · unit of the receiver (rows to heads), or of the sender (heads to rows)
+  bool to_heads;
+  uint32_t part_offset[ULY_EXCHANGE_SLOTS]; // of operand j in a message row, elements
+  uint32_t part_first[ULY_EXCHANGE_SLOTS], part_count[ULY_EXCHANGE_SLOTS]; // heads of operand j that the receiver gets
+  uint32_t part_width[ULY_EXCHANGE_SLOTS];  // elements of one head
+  uint32_t batch;      // rows of the dims between the row dim and the heads
+  uint32_t receiver_row, receiver_rows; // heads to rows: the rows that the receiver gets
+  uint32_t written;    // bit set of operands that a kernel has written
+} uly_sending;
+
+typedef struct uly_emitter {
+  uly_ir *ir;
+  uly_arena *arena;
+  uly_program *program;
+  MlirOperation module;
+  MlirOperation entry;
+  uint32_t entry_row;
+  uly_value_entry *values; // hash table by value
+  uint32_t n_values, cap_values;
+  uly_sending **sendings;
+  int n_sendings, cap_sendings;
+  int64_t loop_counts[ULY_MAX_LOOPS]; // enclosing loops, outermost first
+  int n_loops;
+  uly_step *load_steps; // gathered apart, appended behind the forward steps
+  uint32_t n_load_steps, cap_load_steps;
+  uly_str *kernel_texts; // by kernel
+  uint32_t cap_kernel_texts;
+  uint32_t first_output; // tensor row of result 0
+} uly_emitter;
+
+// The whole pass. NULL, with diagnostics, where something is not supported yet.
+uly_program *uly_emit(uly_ir *ir, MlirOperation module);
+void uly_plan_buffers(uly_arena *arena, uly_program *program);
+uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel);
+
+// ---- values
+uly_place uly_emit_place(uly_emitter *e, MlirValue value); // of a value that has been emitted
+void uly_emit_set_place(uly_emitter *e, MlirValue value, uly_place place);
+// Where the operation that makes |value| should write it: an output of the entry, the next iteration's carried value, or a new buffer.
+uly_place uly_emit_dest(uly_emitter *e, MlirValue value);
+// A new dense buffer for a value of this type.
+uly_place uly_emit_buffer(uly_emitter *e, const uly_type *type, const char *name);
+uint32_t uly_emit_bytes(uly_emitter *e, uint32_t bytes, uint32_t flags, const char *name); // buffer row
+uly_operand uly_emit_buffer_operand(uint32_t buffer);
+// |place| moved by |elements| along.
+uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, uly_dtype dtype);
+// The value in one piece: itself, or a copy of its segments.
+uly_place uly_emit_whole(uly_emitter *e, MlirValue value);
+uint32_t uly_emit_name(uly_emitter *e, uly_str name); // a row of the name table
+uint32_t uly_emit_param(uly_emitter *e, MlirOperation param); // tensor row
+void uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot); // how its names go with the loops around it
+uly_place uly_emit_param_place(uly_emitter *e, MlirOperation param);
+void uly_emit_block(uly_emitter *e, MlirBlock block);
+bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
+
+// ---- kernel calls
+enum { ULY_CALL_MAX_OPS = 48, ULY_CALL_MAX_VALS = 128 };
+typedef struct uly_call_builder {
+  uly_emitter *e;
+  uly_kernel_desc *desc;
+  MlirOperation op; // names the place in the spec
+  uly_operand ops[ULY_CALL_MAX_OPS];
+  uly_value vals[ULY_CALL_MAX_VALS];
+  int n_ops, n_vals, fixed_vals;
+} uly_call_builder;
+uly_call_builder uly_call_begin(uly_emitter *e, MlirOperation op, uly_kernel_kind kind, int n_ops, int n_vals);
+void uly_call_set_op(uly_call_builder *c, int slot, uly_operand operand, uint32_t access);
+void uly_call_set_val(uly_call_builder *c, int slot, uint32_t node);
+void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t axis);
+int32_t uly_call_add_op(uly_call_builder *c, uly_operand operand, uint32_t access);
+int32_t uly_call_add_val(uly_call_builder *c, uint32_t node); // equal nodes share a slot
+void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name);
+void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int64_t repeat); // a load step, |repeat| times
+
+// ---- hooks
+// How logical dims become the indices i0, i1, i2, c of a kernel.
+typedef struct uly_space {
+  uly_type type;
+  uly_layout layout;
+  int32_t index[ULY_GRAPH_MAX_DIMS]; // by logical dim
+} uly_space;
+bool uly_space_of(uly_emitter *e, const uly_type *type, uly_space *out_space); // false: more than four dims
+// A call of an outlined function: its operations, and the places of its arguments.
+typedef struct uly_site {
+  uly_emitter *e;
+  MlirOperation call, function;
+  MlirBlock body;
+} uly_site;
+uly_place uly_site_place(const uly_site *site, MlirValue argument);
+MlirValue uly_site_return(const uly_site *site, int i);
+// A value that the kernel itself computes, x_j of its hook: what the body calls |value| is x_j · scale[c] + shift[c] (null where absent: arguments [N]).
+typedef struct uly_hook_input {
+  MlirValue value, scale, shift;
+} uly_hook_input;
+// The hook of |map| over |space|. A null map is the identity of input 0.
+void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs, uly_hook *out_hook);
+// Reads |value| (an argument of the body) over |space|, dim by dim: a hook for an input without a map.
+void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook);
+uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access);
+
+// ---- emitters of operations; false after a diagnostic
+bool uly_emit_gemm(const uly_site *site);
+bool uly_emit_attention(const uly_site *site);
+bool uly_emit_rows(const uly_site *site);
+bool uly_emit_rowsum(const uly_site *site);
+bool uly_emit_gather(uly_emitter *e, MlirOperation op);
+bool uly_emit_rope(uly_emitter *e, MlirOperation op);
+bool uly_emit_view(uly_emitter *e, MlirOperation op);
+bool uly_emit_slice(uly_emitter *e, MlirOperation op);
+bool uly_emit_exchange(uly_emitter *e, MlirOperation op);
+bool uly_emit_all_gather(uly_emitter *e, MlirOperation op);
+bool uly_emit_reduce(uly_emitter *e, MlirOperation op);
+bool uly_emit_repeat(uly_emitter *e, MlirOperation op);
+
+// ---- exchanges
+// The exchange of |op|, posted if it was not.
+uly_sending *uly_emit_sending(uly_emitter *e, MlirOperation op);
+uly_operand uly_emit_peers(const uly_sending *s);
+// |bytes| of every rank, for everyone: one pointer a rank.
+uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis, uly_operand from, uint32_t bytes);
+// The exchange that |value| goes into and nowhere else, and as which operand; null where there is none.
+MlirOperation uly_emit_message_of(MlirValue value, int *out_operand);
+
+// ---- moves
+typedef struct uly_move_end {
+  uly_place place;         // strides of the dims; segmented or not
+  bool peers;              // destination: P pointers; cut along dim |cut| into [first, first + count), nodes of the peer, or whole to everyone where cut < 0
+  int32_t axis, cut;
+  uint32_t first, count, offset; // offset: elements, of the peer; ULY_NONE: 0
+  bool peer_strides;       // strides are nodes of the peer
+} uly_move_end;
+// Copies a value with these local sizes, dims in the order given (outermost first).
+bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to);
+bool uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to);
+
+#endif

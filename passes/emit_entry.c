@@ -1,0 +1,125 @@
+// emit: the module's tables, and one entry after the other.
+#include "passes/emit.h"
+
+#include <math.h>
+
+// Entry |i| of func.func's argument or result attributes.
+static MlirAttribute item_attr(MlirOperation func, const char *list, intptr_t i, const char *name) {
+  MlirAttribute all = uly_op_attr(func, list);
+  return mlirAttributeIsNull(all) ? all : uly_ir_dict_get(mlirArrayAttrGetElement(all, i), name);
+}
+
+static void add_tensor(uly_emitter *e, uly_tensor_role role, const char *list, intptr_t i, MlirType mlir_type, uint32_t line) {
+  uly_type type;
+  uly_str error;
+  bool ok = uly_type_read(e->ir, mlir_type, &type, &error);
+  ULY_ASSERT(ok);
+  MlirAttribute name = item_attr(e->entry, list, i, "uly.name"), limit = item_attr(e->entry, list, i, "uly.id_limit");
+  uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, &type);
+  uly_tensor t = {.role = role, .dtype = type.tensor.dtype, .entry = e->entry_row, .rank = (uint32_t)layout.rank, .names = {uly_emit_name(e, mlirAttributeIsNull(name) ? ULY_STR("out") : uly_attr_str(name)), 1},
+                  .id_limit = mlirAttributeIsNull(limit) ? 0 : mlirIntegerAttrGetValueInt(limit), .init = NAN, .spec_line = line};
+  for (int32_t d = 0; d < layout.rank; d++) t.dims[d] = layout.global[d], t.start[d] = layout.start[d], t.local[d] = layout.local[d];
+  uint32_t row = uly_program_add_tensors(e->program, t);
+  if (role != ULY_INPUT) return;
+  uly_place place = {.operand = {.kind = ULY_OPERAND_TENSOR, .index = row, .offset = ULY_NONE}};
+  memcpy(place.stride, layout.stride, sizeof place.stride);
+  uly_emit_set_place(e, mlirBlockGetArgument(uly_op_body(e->entry), i), place);
+}
+
+// Results that no operation could write in place.
+static void emit_results(uly_emitter *e, MlirOperation ret) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(ret); i++) {
+    MlirValue v = mlirOperationGetOperand(ret, i);
+    uly_place from = uly_emit_place(e, v);
+    uint32_t tensor = e->first_output + (uint32_t)i;
+    if (from.operand.kind == ULY_OPERAND_TENSOR && from.operand.index == tensor) continue;
+    uly_type type = uly_type_of(e->ir, v);
+    uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, &type);
+    uly_place to = {.operand = {.kind = ULY_OPERAND_TENSOR, .index = tensor, .offset = ULY_NONE}};
+    memcpy(to.stride, layout.stride, sizeof to.stride);
+    uly_emit_copy(e, ret, &type, &from, &to);
+  }
+}
+
+static uint32_t used_symbols(const uly_emitter *e, uly_span tensors) {
+  uint32_t used = 0;
+  for (uint32_t t = tensors.first; t < tensors.first + tensors.count; t++)
+    for (uint32_t d = 0; d < e->program->tensors[t].rank; d++) {
+      // A dim is mul · symbol + add: the symbol is at most two nodes down.
+      uint32_t todo[8] = {e->program->tensors[t].dims[d]}, n = 1;
+      while (n) {
+        const uly_node *node = &e->program->nodes[todo[--n]];
+        if (node->kind == ULY_NODE_SYM) used |= 1u << node->value;
+        if ((node->kind == ULY_NODE_ADD || node->kind == ULY_NODE_MUL) && n + 2 <= 8) todo[n++] = node->a, todo[n++] = node->b;
+      }
+    }
+  return used;
+}
+
+// The load steps stand behind the entry's forward steps; their loops count from where they end up.
+static uly_span append_load_steps(uly_emitter *e) {
+  uly_span span = {e->program->n_steps, e->n_load_steps};
+  for (uint32_t i = 0; i < e->n_load_steps; i++) {
+    uly_step step = e->load_steps[i];
+    if (step.kind == ULY_STEP_LOOP || step.kind == ULY_STEP_END) step.b += span.first;
+    uly_program_add_steps(e->program, step);
+  }
+  return span;
+}
+
+static int compare_rows(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
+
+// The parameters that |steps| read, ascending, as a span of the index table.
+static uly_span used_params(uly_emitter *e, const uly_span *phases) {
+  uint32_t *rows = ULY_NEW_ARRAY(e->arena, uint32_t, e->program->n_operands + 1), n = 0;
+  for (int phase = 0; phase < ULY_N_PHASES; phase++)
+    for (uint32_t s = phases[phase].first; s < phases[phase].first + phases[phase].count; s++) {
+      uly_span operands = e->program->steps[s].operands;
+      for (uint32_t i = operands.first; i < operands.first + operands.count; i++) {
+        const uly_operand *o = &e->program->operands[i];
+        if (o->kind == ULY_OPERAND_TENSOR && e->program->tensors[o->index].role == ULY_PARAM) rows[n++] = o->index;
+      }
+    }
+  qsort(rows, n, sizeof *rows, compare_rows);
+  uly_span span = {e->program->n_indices, 0};
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || rows[i] != rows[i - 1]) uly_program_add_indices(e->program, rows[i]), span.count++;
+  return span;
+}
+
+static void emit_entry(uly_emitter *e, MlirOperation func) {
+  MlirBlock body = uly_op_body(func);
+  MlirOperation ret = mlirBlockGetTerminator(body);
+  uint32_t line = uly_op_loc(e->ir, func).line, first_step = e->program->n_steps;
+  uly_entry entry = {.name = uly_program_name(e->program, uly_op_str(func, "sym_name")), .when = ULY_NONE, .tensors = {e->program->n_tensors, 0}};
+  e->entry = func;
+  e->entry_row = e->program->n_entries;
+  for (intptr_t i = 0; i < mlirBlockGetNumArguments(body); i++) add_tensor(e, ULY_INPUT, "arg_attrs", i, mlirValueGetType(mlirBlockGetArgument(body, i)), line);
+  e->first_output = e->program->n_tensors;
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(ret); i++)
+    add_tensor(e, ULY_OUTPUT, "res_attrs", i, mlirValueGetType(mlirOperationGetOperand(ret, i)), line);
+  entry.tensors.count = e->program->n_tensors - entry.tensors.first;
+  entry.symbols = used_symbols(e, entry.tensors);
+  uly_emit_block(e, body);
+  emit_results(e, ret);
+  entry.steps[ULY_PHASE_FORWARD] = (uly_span){first_step, e->program->n_steps - first_step};
+  entry.steps[ULY_PHASE_LOAD] = append_load_steps(e);
+  entry.params = used_params(e, entry.steps);
+  e->n_load_steps = 0;
+  e->n_sendings = 0;
+  uly_program_add_entries(e->program, entry);
+}
+
+uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
+  uly_emitter e = {.ir = ir, .arena = ir->arena, .program = uly_program_create(ir->arena), .module = module};
+  for (int32_t s = 0; s < ir->names.n_symbols; s++)
+    uly_program_add_symbols(e.program, (uly_symbol){e.program->names[uly_program_name(e.program, ir->names.symbols[s])], 1});
+  for (int32_t a = 0; a < ir->names.n_axes; a++)
+    uly_program_add_axes(e.program, (uly_axis){e.program->names[uly_program_name(e.program, ir->names.axes[a].name)]});
+  uly_ops ops = uly_block_ops(ir, uly_op_body(module));
+  for (int i = 0; i < ops.n; i++)
+    if (uly_op_has(ops.at[i], "uly.entry")) emit_entry(&e, ops.at[i]);
+  if (ir->diags->n_errors) return NULL;
+  uly_plan_buffers(ir->arena, e.program);
+  return e.program;
+}

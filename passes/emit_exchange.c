@@ -1,0 +1,267 @@
+// emit: collectives. All are one exchange record: bytes(i → j) = unit · rows(i) · cols(j).
+//
+//   rows to heads   rank i sends its rows of j's heads     rows = s_i    cols = Σ over operands of heads(j) · width    [s_i][batch][q heads | k heads | v heads][width]
+//   heads to rows   rank i sends its heads of j's rows     rows = Σ heads(i) · width    cols = s_j                    [s_j][batch][o heads | lse heads][width]
+//   all-gather      everyone gets rank i's share           rows = n_i    cols = 1
+#include "passes/emit.h"
+
+static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
+static uint32_t one(uly_emitter *e) { return uly_program_const(e->program, 1); }
+static uint32_t zero(uly_emitter *e) { return uly_program_const(e->program, 0); }
+
+static int32_t axis_of(const uly_emitter *e, MlirOperation op) {
+  uly_str name = uly_op_str(op, "axis");
+  for (int32_t a = 0; a < e->ir->names.n_axes; a++)
+    if (uly_str_equal(e->ir->names.axes[a].name, name)) return a;
+  ULY_ASSERT(!"a grid axis");
+  return 0;
+}
+
+MlirOperation uly_emit_message_of(MlirValue value, int *out_operand) {
+  MlirOpOperand use = mlirValueGetFirstUse(value);
+  MlirOperation none = {NULL};
+  if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return none;
+  MlirOperation user = mlirOpOperandGetOwner(use);
+  if (uly_op_kind(user) != ULY_KIND_EXCHANGE) return none;
+  *out_operand = (int)mlirOpOperandGetOperandNumber(use);
+  return user;
+}
+
+static void add_step(uly_emitter *e, MlirOperation op, uly_step_kind kind, uint32_t exchange) {
+  uly_program_add_steps(e->program, (uly_step){.kind = kind, .a = exchange, .items = zero(e), .scratch = ULY_NONE, .predicate = ULY_NONE,
+                                               .name = e->program->exchanges[exchange].name, .spec_line = uly_op_loc(e->ir, op).line});
+}
+
+static uint32_t peer_node(uly_emitter *e, uly_node_kind kind, uint32_t node, int32_t axis) {
+  return uly_program_node(e->program, (uly_node){.kind = kind, .a = node, .value = axis});
+}
+
+// Buffers, record and POST. |received|: units of the receive buffer; |sent|: of the send buffer.
+static uint32_t add_exchange(uly_emitter *e, MlirOperation op, uly_exchange x, uint32_t received, uint32_t sent, const char *name) {
+  x.receive = uly_emit_bytes(e, uly_mul(e->program, x.unit, received), ULY_BUFFER_RECEIVE, "receive");
+  x.send = uly_emit_bytes(e, uly_mul(e->program, x.unit, sent), 0, "send");
+  x.name = uly_program_name(e->program, uly_str_of(name));
+  x.spec_line = uly_op_loc(e->ir, op).line;
+  uint32_t row = uly_program_add_exchanges(e->program, x);
+  add_step(e, op, ULY_STEP_POST, row);
+  return row;
+}
+
+// ---- all-to-all
+
+// Product of the sizes of dims [from, rank), or of the dims before |to| that are not |row|.
+static uint32_t width_of(uly_emitter *e, const uly_layout *layout, int32_t from) {
+  uint32_t n = one(e);
+  for (int32_t d = from; d < layout->rank; d++) n = uly_mul(e->program, n, layout->local[d]);
+  return n;
+}
+
+static uint32_t batch_of(uly_emitter *e, const uly_layout *layout, int32_t row, int32_t cut) {
+  uint32_t n = one(e);
+  for (int32_t d = 0; d < cut; d++)
+    if (d != row) n = uly_mul(e->program, n, layout->local[d]);
+  return n;
+}
+
+// Strides of a message row by row: dims before |cut| around rows of |row_elems| elements, dims behind it dense.
+static void message_strides(uly_emitter *e, const uly_layout *layout, int32_t row, int32_t cut, uint32_t batch, uint32_t row_elems, uint32_t *stride) {
+  uint32_t n = one(e);
+  for (int32_t d = layout->rank - 1; d >= cut; d--) stride[d] = n, n = uly_mul(e->program, n, layout->local[d]);
+  n = row_elems;
+  for (int32_t d = cut - 1; d >= 0; d--)
+    if (d != row) stride[d] = n, n = uly_mul(e->program, n, layout->local[d]);
+  stride[row] = uly_mul(e->program, batch, row_elems);
+}
+
+typedef struct exchange_shape {
+  uly_type in, out;
+  int32_t row, cut;
+} exchange_shape;
+
+static exchange_shape shape_of(const uly_emitter *e, MlirOperation op, int j, int32_t axis) {
+  exchange_shape s = {.in = uly_type_of(e->ir, operand(op, j)), .out = uly_type_of(e->ir, uly_op_result(op, j))};
+  s.row = uly_type_row_dim(&e->ir->names, &s.in.tensor, axis);
+  s.cut = s.in.dist[axis].dim == s.row ? s.out.dist[axis].dim : s.in.dist[axis].dim;
+  ULY_ASSERT(s.row >= 0 && s.row < s.cut);
+  return s;
+}
+
+// What each operand takes of a message row: its heads at the receiver (rows to heads) or at the sender (heads to rows).
+static void add_parts(uly_emitter *e, uly_sending *s) {
+  uly_program *p = e->program;
+  s->row_elems = zero(e);
+  for (int j = 0; j < (int)mlirOperationGetNumResults(s->op); j++) {
+    exchange_shape shape = shape_of(e, s->op, j, s->axis);
+    const uly_type *heads = s->to_heads ? &shape.out : &shape.in;
+    uly_layout layout = uly_layout_of(p, &e->ir->names, &shape.in);
+    uly_layout_cut(p, s->axis, heads->tensor.dims[shape.cut], heads->dist[s->axis], &s->part_first[j], &s->part_count[j]);
+    s->part_width[j] = width_of(e, &layout, shape.cut + 1);
+    s->part_offset[j] = s->row_elems;
+    s->row_elems = uly_add(p, s->row_elems, uly_mul(p, s->part_count[j], s->part_width[j]));
+  }
+}
+
+static void start(uly_emitter *e, uly_sending *s) {
+  uly_program *p = e->program;
+  exchange_shape shape = shape_of(e, s->op, 0, s->axis);
+  uly_layout in = uly_layout_of(p, &e->ir->names, &shape.in), out = uly_layout_of(p, &e->ir->names, &shape.out);
+  s->to_heads = shape.in.dist[s->axis].dim == shape.row;
+  s->batch = batch_of(e, &in, shape.row, shape.cut);
+  add_parts(e, s);
+  uint32_t before = peer_node(e, ULY_NODE_PEER_BEFORE, s->row_elems, s->axis), all = peer_node(e, ULY_NODE_PEER_SUM, s->row_elems, s->axis);
+  uly_exchange x = {.axis = (uint32_t)s->axis, .unit = uly_scale(p, s->batch, uly_dtype_bytes(shape.in.tensor.dtype)), .dtype = shape.in.tensor.dtype};
+  if (s->to_heads) {
+    x.rows = in.local[shape.row], x.row_start = in.start[shape.row], x.cols = s->row_elems, x.col_start = before;
+    s->exchange = add_exchange(e, s->op, x, uly_mul(p, in.global[shape.row], s->row_elems), uly_mul(p, in.local[shape.row], all), "rows to heads");
+  } else {
+    s->receiver_row = out.start[shape.row], s->receiver_rows = out.local[shape.row];
+    x.rows = s->row_elems, x.row_start = before, x.cols = s->receiver_rows, x.col_start = s->receiver_row;
+    s->exchange = add_exchange(e, s->op, x, uly_mul(p, all, s->receiver_rows), uly_mul(p, s->row_elems, in.global[shape.row]), "heads to rows");
+  }
+}
+
+uly_sending *uly_emit_sending(uly_emitter *e, MlirOperation op) {
+  for (int i = 0; i < e->n_sendings; i++)
+    if (mlirOperationEqual(e->sendings[i]->op, op)) return e->sendings[i];
+  if (e->n_sendings == e->cap_sendings) {
+    int cap = e->cap_sendings ? 2 * e->cap_sendings : 16;
+    e->sendings = uly_arena_grow(e->arena, e->sendings, sizeof *e->sendings * (size_t)e->cap_sendings, sizeof *e->sendings * (size_t)cap);
+    e->cap_sendings = cap;
+  }
+  uly_sending *s = e->sendings[e->n_sendings++] = ULY_NEW(e->arena, uly_sending);
+  s->op = op;
+  s->axis = axis_of(e, op);
+  start(e, s);
+  return s;
+}
+
+uly_operand uly_emit_peers(const uly_sending *s) { return (uly_operand){.kind = ULY_OPERAND_PEERS, .index = s->exchange, .offset = ULY_NONE}; }
+
+// Operand |j| was not written by the kernel that made it: copies it into the messages.
+static bool move_in(uly_emitter *e, uly_sending *s, int j) {
+  exchange_shape shape = shape_of(e, s->op, j, s->axis);
+  uly_layout in = uly_layout_of(e->program, &e->ir->names, &shape.in);
+  uly_move_end from = {.place = uly_emit_whole(e, operand(s->op, j))};
+  uly_move_end to = {.place = {.operand = uly_emit_peers(s)}, .peers = true, .axis = s->axis, .offset = ULY_NONE, .peer_strides = s->to_heads};
+  if (s->to_heads)
+    to.cut = shape.cut, to.first = s->part_first[j], to.count = s->part_count[j], to.offset = s->part_offset[j];
+  else
+    to.cut = shape.row, to.first = s->receiver_row, to.count = s->receiver_rows, to.offset = s->part_offset[j];
+  message_strides(e, &in, shape.row, shape.cut, s->batch, s->row_elems, to.place.stride);
+  return uly_emit_move(e, s->op, shape.in.tensor.dtype, in.rank, in.order, in.local, &from, &to);
+}
+
+static void set_result(uly_emitter *e, const uly_sending *s, int j) {
+  exchange_shape shape = shape_of(e, s->op, j, s->axis);
+  uly_layout in = uly_layout_of(e->program, &e->ir->names, &shape.in);
+  uly_place place = {.operand = uly_emit_buffer_operand(e->program->exchanges[s->exchange].receive)};
+  message_strides(e, &in, shape.row, shape.cut, s->batch, s->row_elems, place.stride);
+  if (s->to_heads) {
+    place = uly_emit_offset(e, place, s->part_offset[j], shape.in.tensor.dtype);
+  } else {
+    place.seg_offset = s->part_offset[j];
+    place.operand.kind = ULY_OPERAND_SEGMENTS, place.operand.index = s->exchange;
+    place.segmented = true, place.axis = s->axis, place.seg_dim = shape.cut, place.seg_first = s->part_first[j], place.seg_count = s->part_count[j];
+  }
+  uly_emit_set_place(e, uly_op_result(s->op, j), place);
+}
+
+bool uly_emit_exchange(uly_emitter *e, MlirOperation op) {
+  uly_sending *s = uly_emit_sending(e, op);
+  int n = (int)mlirOperationGetNumResults(op);
+  for (int j = 0; j < n; j++)
+    if (!(s->written & 1u << j) && !move_in(e, s, j)) return false;
+  add_step(e, op, ULY_STEP_SEND, s->exchange);
+  add_step(e, op, ULY_STEP_WAIT, s->exchange);
+  for (int j = 0; j < n; j++) set_result(e, s, j);
+  return true;
+}
+
+// ---- all-gather
+
+// Dims with |first| in front, the others in storage order.
+static void order_with_first(const uly_layout *layout, int32_t first, int32_t *order) {
+  int32_t n = 0;
+  order[n++] = first;
+  for (int32_t i = 0; i < layout->rank; i++)
+    if (layout->order[i] != first) order[n++] = layout->order[i];
+}
+
+// Everyone gets |sizes| elements of |from| from each rank, dim |dim| outermost: rows of them at the sender, all of them |total|. Returns where they stand.
+static uly_place gather(uly_emitter *e, MlirOperation op, int32_t axis, uly_dtype dtype, const uly_layout *layout, const uint32_t *sizes, int32_t dim, uint32_t row_start,
+                        uint32_t total, uly_place from) {
+  uly_program *p = e->program;
+  int32_t order[ULY_GRAPH_MAX_DIMS];
+  order_with_first(layout, dim, order);
+  uly_move_end source = {.place = from}, to = {.peers = true, .axis = axis, .cut = -1, .offset = ULY_NONE};
+  uint32_t n = one(e);
+  for (int32_t i = layout->rank - 1; i >= 0; i--) to.place.stride[order[i]] = n, n = i ? uly_mul(p, n, sizes[order[i]]) : n;
+  uly_exchange x = {.axis = (uint32_t)axis, .unit = uly_scale(p, n, uly_dtype_bytes(dtype)), .rows = sizes[dim], .row_start = row_start, .cols = one(e), .col_start = zero(e),
+                    .dtype = dtype, .flags = ULY_EXCHANGE_GATHER};
+  uint32_t exchange = add_exchange(e, op, x, total, sizes[dim], "all-gather");
+  to.place.operand = (uly_operand){.kind = ULY_OPERAND_PEERS, .index = exchange, .offset = ULY_NONE};
+  bool ok = uly_emit_move(e, op, dtype, layout->rank, order, sizes, &source, &to);
+  ULY_ASSERT(ok || e->ir->diags->n_errors);
+  add_step(e, op, ULY_STEP_SEND, exchange);
+  add_step(e, op, ULY_STEP_WAIT, exchange);
+  to.place.operand = uly_emit_buffer_operand(p->exchanges[exchange].receive);
+  return to.place;
+}
+
+bool uly_emit_all_gather(uly_emitter *e, MlirOperation op) {
+  int32_t axis = axis_of(e, op);
+  uly_type type = uly_type_of(e->ir, operand(op, 0));
+  uly_layout layout = uly_layout_of(e->program, &e->ir->names, &type);
+  int32_t dim = type.dist[axis].dim;
+  if (type.dist[axis].kind != ULY_DIST_SPLIT) return uly_emit_unsupported(e, op, "gathering anything but a split");
+  uly_place from = uly_emit_whole(e, operand(op, 0));
+  uly_emit_set_place(e, uly_op_result(op, 0), gather(e, op, axis, type.tensor.dtype, &layout, layout.local, dim, layout.start[dim], layout.global[dim], from));
+  return true;
+}
+
+uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis, uly_operand from, uint32_t bytes) {
+  uly_program *p = e->program;
+  uint32_t rank = uly_program_node(p, (uly_node){.kind = ULY_NODE_AXIS_RANK, .value = axis});
+  uly_layout layout = {.rank = 2, .order = {0, 1}};
+  uint32_t sizes[] = {one(e), bytes};
+  uly_place source = {.operand = from, .stride = {bytes, one(e)}};
+  uly_place to = gather(e, op, axis, ULY_U8, &layout, sizes, 0, rank, uly_layout_axis_size(p, axis), source);
+  uint32_t exchange = p->n_exchanges - 1;
+  ULY_ASSERT(p->exchanges[exchange].receive == to.operand.index);
+  return (uly_operand){.kind = ULY_OPERAND_SEGMENTS, .index = exchange, .offset = ULY_NONE};
+}
+
+// ---- slices
+
+static uint32_t op2(uly_emitter *e, uly_node_kind kind, uint32_t a, uint32_t b) { return uly_program_op(e->program, kind, a, b); }
+
+// The result's place from that of the sliced value: the dim is gone, or begins elsewhere.
+static uly_place drop_dim(uly_place place, int32_t dim, bool drop) {
+  for (int32_t d = dim; drop && d + 1 < ULY_GRAPH_MAX_DIMS; d++) place.stride[d] = place.stride[d + 1];
+  return place;
+}
+
+bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
+  uly_program *p = e->program;
+  uly_type type = uly_type_of(e->ir, operand(op, 0));
+  uly_layout layout = uly_layout_of(p, &e->ir->names, &type);
+  int32_t dim = (int32_t)uly_op_i64(op, "dim", 0), axis = -1;
+  uint32_t begin = uly_program_const(p, uly_op_i64(op, "begin", 0)), end = uly_program_const(p, uly_op_i64(op, "end", 0));
+  uly_place from = uly_emit_whole(e, operand(op, 0));
+  for (int32_t a = 0; a < type.n_axes; a++)
+    if (uly_dist_cuts(type.dist[a], dim)) axis = a;
+  if (axis >= 0) {
+    // What this rank holds of the slice: [low, low + count) of the dim.
+    uint32_t low = op2(e, ULY_NODE_MAX, begin, layout.start[dim]), stop = op2(e, ULY_NODE_MIN, end, uly_add(p, layout.start[dim], layout.local[dim]));
+    uint32_t count = op2(e, ULY_NODE_MAX, op2(e, ULY_NODE_SUB, stop, low), zero(e)), sizes[ULY_GRAPH_MAX_DIMS];
+    memcpy(sizes, layout.local, sizeof sizes);
+    sizes[dim] = count;
+    uint32_t at = uly_program_node(p, (uly_node){.kind = ULY_NODE_SELECT, .a = count, .b = op2(e, ULY_NODE_SUB, low, layout.start[dim]), .c = zero(e)});
+    from = uly_emit_offset(e, from, uly_mul(p, at, from.stride[dim]), type.tensor.dtype);
+    from = gather(e, op, axis, type.tensor.dtype, &layout, sizes, dim, peer_node(e, ULY_NODE_PEER_BEFORE, count, axis), op2(e, ULY_NODE_SUB, end, begin), from);
+  } else {
+    from = uly_emit_offset(e, from, uly_mul(p, begin, from.stride[dim]), type.tensor.dtype);
+  }
+  uly_emit_set_place(e, uly_op_result(op, 0), drop_dim(from, dim, uly_op_has(op, "drop")));
+  return true;
+}

@@ -1,0 +1,204 @@
+// emit: linear layers. A fused function has one result a part: rope ← heads ← map ← linear (two of them: gate and up), what is not there left out.
+#include "passes/emit.h"
+
+typedef struct part {
+  MlirOperation linear[2];
+  MlirOperation map, heads, rope;
+} part;
+
+static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
+static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
+
+static part read_part(const uly_site *site, int i) {
+  part p = {0};
+  MlirOperation op = uly_value_op(uly_site_return(site, i));
+  if (uly_op_kind(op) == ULY_KIND_ROPE) p.rope = op, op = uly_value_op(operand(op, 0));
+  if (uly_op_kind(op) == ULY_KIND_HEADS) p.heads = op, op = uly_value_op(operand(op, 0));
+  if (uly_op_kind(op) == ULY_KIND_MAP) {
+    int n = 0;
+    p.map = op;
+    for (int j = 0; j < (int)mlirOperationGetNumOperands(op); j++) {
+      MlirOperation def = uly_value_op(operand(op, j));
+      if (!is_null(def) && uly_op_kind(def) == ULY_KIND_LINEAR && n < 2) p.linear[n++] = def;
+    }
+    return p;
+  }
+  p.linear[0] = op;
+  return p;
+}
+
+static int64_t const_dim(const uly_type *type, int32_t d) { return type->tensor.dims[d].add; }
+
+static uly_gemm_part describe(const uly_site *site, const part *p) {
+  uly_ir *ir = site->e->ir;
+  uly_type w = uly_type_of(ir, operand(p->linear[0], 1));
+  uly_gemm_part d = {.mode = is_null(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0)};
+  if (!is_null(p->heads)) {
+    uly_type split = uly_type_of(ir, uly_op_result(p->heads, 0));
+    d.n_groups = const_dim(&split, split.tensor.rank - 2), d.group = const_dim(&split, split.tensor.rank - 1);
+  }
+  if (!is_null(p->rope)) {
+    uly_type angle = uly_type_of(ir, operand(p->rope, 1));
+    d.rope = 2 * const_dim(&angle, angle.tensor.rank - 1);
+    d.mode = uly_str_is(uly_op_str(p->rope, "pairs"), "half") ? ULY_GEMM_ROPE_HALF : ULY_GEMM_ROPE_INTERLEAVED;
+  }
+  return d;
+}
+
+// ---- weights
+
+static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
+  return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * k * ULY_PANEL * 4);
+}
+
+// Packs a part's weights: once at load where they are parameters (|names| times), in every run where they are computed (names = 0).
+static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to, int64_t names) {
+  uly_emitter *e = site->e;
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
+  c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .n_groups = d->n_groups, .group = d->group, .rope = d->rope};
+  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
+    uly_place w = uly_site_place(site, operand(p->linear[i], 1));
+    if (names > 0) memset(w.operand.slot, 0, sizeof w.operand.slot), w.operand.slot[0] = 1;
+    uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);
+  }
+  uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
+  uint32_t items = uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope));
+  if (names > 0)
+    uly_call_end_load(&c, items, ULY_NONE, "pack", names);
+  else
+    uly_call_end(&c, items, ULY_NONE, "pack");
+}
+
+// How many tensors the weights of the call stand for (one an iteration), 0 where one of them is computed in the run; and the parameter with the most of them.
+static int64_t count_names(const uly_site *site, const part *parts, int n, MlirOperation *out_param) {
+  int64_t names = 1;
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < 2 && !is_null(parts[i].linear[j]); j++) {
+      MlirOperation def = uly_value_op(operand(site->call, (int)mlirBlockArgumentGetArgNumber(operand(parts[i].linear[j], 1))));
+      if (is_null(def) || uly_op_kind(def) != ULY_KIND_PARAM) return 0;
+      int64_t count = mlirArrayAttrGetNumElements(uly_op_attr(def, "names"));
+      if (count >= names) names = count, *out_param = def;
+    }
+  return names;
+}
+
+// The packed weights of all parts, as the kernel's operand.
+static uly_operand emit_weights(const uly_site *site, const part *parts, const uly_gemm_desc *gemm) {
+  uly_emitter *e = site->e;
+  MlirOperation param;
+  int64_t names = count_names(site, parts, gemm->n_parts, &param);
+  uint32_t bytes = uly_program_const(e->program, 0);
+  for (int i = 0; i < gemm->n_parts; i++) bytes = uly_add(e->program, bytes, part_bytes(e, &gemm->parts[i], gemm->k));
+  uint32_t buffer = uly_emit_bytes(e, bytes, 0, "weights");
+  uly_operand weights = uly_emit_buffer_operand(buffer);
+  if (names > 0) {
+    e->program->buffers[buffer].phase = ULY_PHASE_LOAD;
+    e->program->buffers[buffer].slots = (uint32_t)names;
+  }
+  uint32_t offset = uly_program_const(e->program, 0);
+  for (int i = 0; i < gemm->n_parts; i++) {
+    uly_operand to = weights;
+    to.offset = offset;
+    if (names > 1) to.slot[0] = 1;
+    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to, names);
+    offset = uly_add(e->program, offset, part_bytes(e, &gemm->parts[i], gemm->k));
+  }
+  if (names > 0) uly_emit_param_slots(e, param, weights.slot);
+  return weights;
+}
+
+// ---- operands
+
+static void set_input(uly_call_builder *c, const uly_site *site, MlirValue x, const uly_space *space) {
+  uly_emitter *e = c->e;
+  MlirValue outside = operand(site->call, (int)mlirBlockArgumentGetArgNumber(x));
+  uly_place place = uly_emit_place(e, outside);
+  int32_t last = space->layout.rank - 1;
+  bool offset = place.segmented && place.seg_offset != uly_program_const(e->program, 0);
+  if (place.segmented && (place.seg_dim != last || offset)) place = uly_emit_whole(e, outside);
+  int32_t axis = place.segmented ? place.axis : -1;
+  uint32_t zero = uly_program_const(e->program, 0), one = uly_program_const(e->program, 1);
+  uly_call_set_op(c, ULY_GEMM_X, place.operand, ULY_READ);
+  uly_call_set_peers(c, ULY_GEMM_X_S, last > 0 ? place.stride[space->layout.order[0]] : zero, axis);
+  uly_call_set_peers(c, ULY_GEMM_X_B, last > 1 ? place.stride[space->layout.order[1]] : zero, axis);
+  uly_call_set_peers(c, ULY_GEMM_X_K, place.segmented ? place.seg_count : space->layout.local[last], axis);
+  uly_call_set_val(c, ULY_GEMM_ROWS, last > 0 ? space->layout.local[space->layout.order[0]] : one);
+  uly_call_set_val(c, ULY_GEMM_BATCH, last > 1 ? space->layout.local[space->layout.order[1]] : one);
+}
+
+static void set_angles(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space) {
+  uly_place cosines = uly_site_place(site, operand(p->rope, 1)), sines = uly_site_place(site, operand(p->rope, 2));
+  uly_call_set_op(c, ULY_GEMM_COS, cosines.operand, ULY_READ);
+  uly_call_set_op(c, ULY_GEMM_SIN, sines.operand, ULY_READ);
+  uly_call_set_val(c, ULY_GEMM_ROPE_S, cosines.stride[space->layout.order[0]]);
+  if (space->layout.rank > 2) uly_call_set_val(c, ULY_GEMM_ROPE_B, cosines.stride[space->layout.order[1]]);
+}
+
+static void set_message(uly_call_builder *c, const uly_sending *s, int i, int exchange_operand) {
+  if (i == 0) uly_call_set_op(c, ULY_GEMM_OUT, uly_emit_peers(s), ULY_WRITE);
+  uly_call_set_peers(c, ULY_GEMM_OUT_S, uly_mul(c->e->program, s->batch, s->row_elems), s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_B, s->row_elems, s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_C + i, s->part_offset[exchange_operand], s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_G0 + i, s->part_first[exchange_operand], s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_GN + i, s->part_count[exchange_operand], s->axis);
+}
+
+static void set_output(uly_call_builder *c, const uly_site *site, int i, const uly_space *space) {
+  int j;
+  MlirValue result = uly_op_result(site->call, i);
+  MlirOperation exchange = uly_emit_message_of(result, &j);
+  if (!is_null(exchange) && c->desc->u.gemm.message) {
+    uly_sending *s = uly_emit_sending(c->e, exchange);
+    ULY_ASSERT(s->to_heads);
+    set_message(c, s, i, j);
+    s->written |= 1u << j;
+    return;
+  }
+  uly_place to = uly_emit_dest(c->e, result);
+  uly_emit_set_place(c->e, result, to);
+  uly_call_set_op(c, ULY_GEMM_OUT + i, to.operand, ULY_WRITE);
+  if (space->layout.rank > 1) uly_call_set_val(c, ULY_GEMM_OUT_S + i, to.stride[space->layout.order[0]]);
+  if (space->layout.rank > 2) uly_call_set_val(c, ULY_GEMM_OUT_B + i, to.stride[space->layout.order[1]]);
+}
+
+static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space, uly_hook *hook) {
+  uly_hook_input inputs[2] = {0};
+  int n = is_null(p->linear[1]) ? 1 : 2;
+  bool biased = false;
+  for (int i = 0; i < n; i++) {
+    inputs[i].value = uly_op_result(p->linear[i], 0);
+    if (mlirOperationGetNumOperands(p->linear[i]) == 3) inputs[i].shift = operand(p->linear[i], 2), biased = true;
+  }
+  if (is_null(p->map) && !biased) return;
+  uly_hook_build(c, site, p->map, space, inputs, n, hook);
+}
+
+bool uly_emit_gemm(const uly_site *site) {
+  uly_emitter *e = site->e;
+  part parts[ULY_GEMM_MAX_PARTS];
+  int n = (int)mlirOperationGetNumResults(site->call);
+  for (int i = 0; i < n; i++) parts[i] = read_part(site, i);
+  uly_type x = uly_type_of(e->ir, operand(parts[0].linear[0], 0)), y = uly_type_of(e->ir, uly_op_result(parts[0].linear[0], 0));
+  uly_space in, out;
+  if (!uly_space_of(e, &x, &in) || !uly_space_of(e, &y, &out) || x.tensor.rank > 3) return uly_emit_unsupported(e, site->call, "a linear of a tensor with more than three dims");
+  int exchange_operand;
+  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(uly_op_result(site->call, 0), &exchange_operand))};
+  for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i]);
+  uly_operand weights = emit_weights(site, parts, &gemm);
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);
+  c.desc->u.gemm = gemm;
+  set_input(&c, site, operand(parts[0].linear[0], 0), &in);
+  uly_call_set_op(&c, ULY_GEMM_W, weights, ULY_READ);
+  int64_t column_items = 0;
+  for (int i = 0; i < n; i++) {
+    const uly_gemm_part *d = &gemm.parts[i];
+    if (!is_null(parts[i].rope)) set_angles(&c, site, &parts[i], &in);
+    set_epilogue(&c, site, &parts[i], &out, &c.desc->u.gemm.parts[i].epilogue);
+    column_items += uly_cdiv(uly_part_panels(d->mode, d->n_groups, d->group, d->rope), ULY_GEMM_ITEM_PANELS);
+  }
+  for (int i = 0; i < n; i++) set_output(&c, site, i, &in);
+  uint32_t rows = uly_mul(e->program, c.vals[ULY_GEMM_ROWS].node, c.vals[ULY_GEMM_BATCH].node);
+  uint32_t row_items = uly_program_op(e->program, ULY_NODE_CDIV, rows, uly_program_const(e->program, ULY_GEMM_ITEM_ROWS));
+  uly_call_end(&c, uly_scale(e->program, row_items, column_items), uly_program_const(e->program, ULY_GEMM_SCRATCH_BYTES), "linear");
+  return true;
+}

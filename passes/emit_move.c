@@ -1,0 +1,200 @@
+// emit: copies and views.
+#include "passes/emit.h"
+
+static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
+
+enum { MOVE_DIMS = 3 };
+
+typedef struct run {
+  int32_t dims[MOVE_DIMS]; // logical dims of the three loops, -1 where a loop has one step
+  uint32_t bytes;
+} run;
+
+// Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
+static bool find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
+  uint32_t n = uly_program_const(p, 1);
+  int32_t loops = rank;
+  while (loops > 0) {
+    int32_t d = order[loops - 1];
+    bool cut = (from->place.segmented && from->place.seg_dim == d) || (to->peers && to->cut == d);
+    if (cut || from->place.stride[d] != n || to->place.stride[d] != n) break;
+    n = uly_mul(p, n, sizes[d]);
+    loops--;
+  }
+  out->bytes = uly_scale(p, n, uly_dtype_bytes(dtype));
+  for (int32_t i = 0; i < MOVE_DIMS; i++) out->dims[i] = i < loops ? order[i] : -1;
+  return loops <= MOVE_DIMS;
+}
+
+static int32_t loop_of(const run *r, int32_t dim) {
+  for (int32_t i = 0; i < MOVE_DIMS; i++)
+    if (r->dims[i] == dim) return i;
+  return -1;
+}
+
+static void set_source(uly_call_builder *c, const run *r, int32_t bytes, const uly_place *from) {
+  uly_program *p = c->e->program;
+  int32_t axis = from->segmented ? from->axis : -1;
+  uly_call_set_op(c, ULY_MOVE_SRC, from->operand, ULY_READ);
+  uly_call_set_val(c, ULY_MOVE_SRC_EACH, uly_program_const(p, from->segmented));
+  uly_call_set_val(c, ULY_MOVE_SRC_DIM, uly_program_const(p, from->segmented ? loop_of(r, from->seg_dim) : -1));
+  for (int32_t i = 0; i < MOVE_DIMS; i++)
+    if (r->dims[i] >= 0) uly_call_set_peers(c, ULY_MOVE_SRC_0 + i, uly_scale(p, from->stride[r->dims[i]], bytes), axis);
+  if (!from->segmented) return;
+  uly_call_set_peers(c, ULY_MOVE_SRC_OFFSET, uly_scale(p, from->seg_offset, bytes), axis);
+  uly_call_set_peers(c, ULY_MOVE_SRC_FIRST, from->seg_first, axis);
+  uly_call_set_peers(c, ULY_MOVE_SRC_COUNT, from->seg_count, axis);
+}
+
+static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, const uly_move_end *to) {
+  uly_program *p = c->e->program;
+  int32_t axis = to->peers && to->peer_strides ? to->axis : -1;
+  uly_call_set_op(c, ULY_MOVE_DST, to->place.operand, ULY_WRITE);
+  uly_call_set_val(c, ULY_MOVE_DST_EACH, uly_program_const(p, axis >= 0));
+  uly_call_set_val(c, ULY_MOVE_DST_DIM, uly_program_const(p, to->peers && to->cut >= 0 ? loop_of(r, to->cut) : -1));
+  for (int32_t i = 0; i < MOVE_DIMS; i++)
+    if (r->dims[i] >= 0) uly_call_set_peers(c, ULY_MOVE_DST_0 + i, uly_scale(p, to->place.stride[r->dims[i]], bytes), axis);
+  if (to->peers && to->offset != ULY_NONE) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_scale(p, to->offset, bytes), axis);
+  else if (axis >= 0) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_program_const(p, 0), axis);
+  if (!to->peers || to->cut < 0) return;
+  uly_call_set_peers(c, ULY_MOVE_DST_FIRST, to->first, to->axis);
+  uly_call_set_peers(c, ULY_MOVE_DST_COUNT, to->count, to->axis);
+}
+
+bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to) {
+  uly_program *p = e->program;
+  run r;
+  if (!find_run(p, dtype, rank, order, sizes, from, to, &r)) return uly_emit_unsupported(e, op, "a copy of a tensor with more than three dims that are not dense");
+  uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_MOVE, ULY_MOVE_N_OPS, ULY_MOVE_N_VALS);
+  int32_t bytes = uly_dtype_bytes(dtype);
+  for (int32_t i = 0; i < MOVE_DIMS; i++) uly_call_set_val(&c, ULY_MOVE_N0 + i, r.dims[i] >= 0 ? sizes[r.dims[i]] : uly_program_const(p, 1));
+  uly_call_set_val(&c, ULY_MOVE_BYTES, r.bytes);
+  set_source(&c, &r, bytes, &from->place);
+  set_destination(&c, &r, bytes, to);
+  uly_call_end(&c, c.vals[ULY_MOVE_N0].node, ULY_NONE, "move");
+  return true;
+}
+
+bool uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to) {
+  uly_layout layout = uly_layout_of(e->program, &e->ir->names, type);
+  uly_move_end source = {.place = *from}, target = {.place = *to};
+  return uly_emit_move(e, op, type->tensor.dtype, layout.rank, layout.order, layout.local, &source, &target);
+}
+
+// ---- views
+
+static uly_place split_heads(uly_emitter *e, uly_place place, const uly_type *out) {
+  int32_t d = out->tensor.rank - 2;
+  uint32_t width = uly_layout_dim(e->program, out->tensor.dims[d + 1]);
+  place.stride[d + 1] = place.stride[d];
+  place.stride[d] = uly_mul(e->program, place.stride[d], width);
+  return place;
+}
+
+// [.., H, D] as [.., H·D]: the heads follow each other wherever they stand. Segments of heads become segments of features.
+static uly_place merge_heads(uly_emitter *e, uly_place place, const uly_type *in) {
+  int32_t d = in->tensor.rank - 2;
+  if (place.segmented && place.seg_dim == d) {
+    uint32_t width = uly_layout_dim(e->program, in->tensor.dims[d + 1]);
+    place.seg_first = uly_mul(e->program, place.seg_first, width);
+    place.seg_count = uly_mul(e->program, place.seg_count, width);
+  }
+  place.stride[d] = place.stride[d + 1];
+  return place;
+}
+
+static uly_place cut_share(uly_emitter *e, uly_place place, const uly_type *in, const uly_type *out) {
+  uly_layout from = uly_layout_of(e->program, &e->ir->names, in), to = uly_layout_of(e->program, &e->ir->names, out);
+  for (int32_t d = 0; d < to.rank; d++)
+    if (to.start[d] != from.start[d]) place = uly_emit_offset(e, place, uly_mul(e->program, uly_program_op(e->program, ULY_NODE_SUB, to.start[d], from.start[d]), place.stride[d]), in->tensor.dtype);
+  return place;
+}
+
+bool uly_emit_view(uly_emitter *e, MlirOperation op) {
+  MlirValue x = operand(op, 0), y = uly_op_result(op, 0);
+  uly_type in = uly_type_of(e->ir, x), out = uly_type_of(e->ir, y);
+  uly_kind kind = uly_op_kind(op);
+  uly_place place = kind == ULY_KIND_MERGE ? uly_emit_place(e, x) : uly_emit_whole(e, x);
+  if (kind == ULY_KIND_HEADS) place = split_heads(e, place, &out);
+  if (kind == ULY_KIND_MERGE) place = merge_heads(e, place, &in);
+  if (kind == ULY_KIND_CUT) place = cut_share(e, place, &in, &out);
+  uly_emit_set_place(e, y, place);
+  return true;
+}
+
+// ---- rope that no linear took in: first partners, second partners, and what is not turned, as elementwise code over R / 2 columns
+
+typedef struct turn {
+  uly_emitter *e;
+  MlirOperation op;
+  uly_type x, half; // half: x with R / 2 columns
+  uly_place from, to, cosines, sines;
+  int64_t rope;
+  bool interleaved;
+} turn;
+
+static uly_place partner(const turn *t, uly_place place, int which) {
+  int32_t d = t->x.tensor.rank - 1;
+  uly_program *p = t->e->program;
+  uint32_t at = uly_scale(p, place.stride[d], which ? (t->interleaved ? 1 : t->rope / 2) : 0);
+  if (which) place = uly_emit_offset(t->e, place, at, t->x.tensor.dtype);
+  if (t->interleaved) place.stride[d] = uly_scale(p, place.stride[d], 2);
+  return place;
+}
+
+// y0 = x0 cos − x1 sin;  y1 = x1 cos + x0 sin
+static void turn_one(const turn *t, int which) {
+  uly_emitter *e = t->e;
+  uly_space space;
+  uly_space_of(e, &t->half, &space);
+  uly_call_builder c = uly_call_begin(e, t->op, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
+  uint32_t rows = uly_program_const(e->program, 1);
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) uly_call_set_val(&c, ULY_ROWS_N0 + i, rows);
+  for (int32_t d = 0; d < space.layout.rank; d++) {
+    uly_call_set_val(&c, ULY_ROWS_N0 + space.index[d], space.layout.local[d]);
+    if (space.index[d] < ULY_HOOK_INDICES - 1) rows = uly_mul(e->program, rows, space.layout.local[d]);
+  }
+  c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = t->rope / 2};
+  uly_hook *h = &c.desc->u.rows.in;
+  *h = (uly_hook){.present = true, .start = {-1, -1, -1, -1}, .size = {-1, -1, -1, -1, -1, -1, -1, -1}};
+  int32_t angle_index[ULY_GRAPH_MAX_DIMS] = {space.index[0], space.index[1], ULY_HOOK_INDICES - 1};
+  uly_type angle = uly_type_of(e->ir, operand(t->op, 1));
+  for (int i = 0; i < 2; i++) {
+    uly_place place = partner(t, t->from, i);
+    h->operands[i] = uly_hook_operand_of(&c, &place, &t->half, space.index, ULY_READ);
+  }
+  h->operands[2] = uly_hook_operand_of(&c, &t->cosines, &angle, angle_index, ULY_READ);
+  h->operands[3] = uly_hook_operand_of(&c, &t->sines, &angle, angle_index, ULY_READ);
+  h->n_operands = 4;
+  uly_place to = partner(t, t->to, which);
+  h->out = uly_hook_operand_of(&c, &to, &t->half, space.index, ULY_WRITE);
+  uly_expr_builder *b = uly_expr_begin(e->arena);
+  int32_t x[4];
+  for (int32_t i = 0; i < 4; i++) x[i] = uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, i);
+  int32_t own = uly_expr_op(b, ULY_SC_MUL, (int32_t[]){x[which], x[2]}, 2), other = uly_expr_op(b, ULY_SC_MUL, (int32_t[]){x[1 - which], x[3]}, 2);
+  h->expr = uly_expr_end(b, uly_expr_op(b, which ? ULY_SC_ADD : ULY_SC_SUB, (int32_t[]){own, other}, 2));
+  uly_call_end(&c, rows, ULY_NONE, "rope");
+}
+
+bool uly_emit_rope(uly_emitter *e, MlirOperation op) {
+  turn t = {.e = e, .op = op, .x = uly_type_of(e->ir, operand(op, 0)), .from = uly_emit_whole(e, operand(op, 0)), .cosines = uly_emit_whole(e, operand(op, 1)),
+            .sines = uly_emit_whole(e, operand(op, 2)), .interleaved = !uly_str_is(uly_op_str(op, "pairs"), "half")};
+  uly_type angle = uly_type_of(e->ir, operand(op, 1));
+  int32_t last = t.x.tensor.rank - 1;
+  if (t.x.tensor.rank != 4 || angle.tensor.rank != 3) return uly_emit_unsupported(e, op, "rope of anything but [B, S, H, Dh] by angles [B, S, R / 2]");
+  t.rope = 2 * angle.tensor.dims[2].add;
+  t.to = uly_emit_dest(e, uly_op_result(op, 0));
+  uly_emit_set_place(e, uly_op_result(op, 0), t.to);
+  t.half = t.x;
+  t.half.tensor.dims[last] = uly_dim_const(t.rope / 2);
+  turn_one(&t, 0);
+  turn_one(&t, 1);
+  int64_t width = t.x.tensor.dims[last].add;
+  if (width == t.rope) return true;
+  uly_type rest = t.x;
+  rest.tensor.dims[last] = uly_dim_const(width - t.rope);
+  uint32_t skip = uly_program_const(e->program, t.rope);
+  uly_place from = uly_emit_offset(e, t.from, uly_mul(e->program, skip, t.from.stride[last]), t.x.tensor.dtype);
+  uly_place to = uly_emit_offset(e, t.to, uly_mul(e->program, skip, t.to.stride[last]), t.x.tensor.dtype);
+  return uly_emit_copy(e, op, &rest, &from, &to);
+}

@@ -1,0 +1,215 @@
+// emit: kernels that go row by row (maps, norms, sums over the last dim), exact sums over rows, and what is left unfused: gathers of a table's rows, rope.
+#include "passes/emit.h"
+
+static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
+static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
+
+// Sets the index space's sizes; returns the number of rows.
+static uint32_t set_space(uly_call_builder *c, const uly_space *space) {
+  uly_program *p = c->e->program;
+  uint32_t size[ULY_HOOK_INDICES], rows = uly_program_const(p, 1);
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) size[i] = uly_program_const(p, 1);
+  for (int32_t d = 0; d < space->layout.rank; d++) size[space->index[d]] = space->layout.local[d];
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) uly_call_set_val(c, ULY_ROWS_N0 + i, size[i]);
+  for (int i = 0; i < ULY_HOOK_INDICES - 1; i++) rows = uly_mul(p, rows, size[i]);
+  return rows;
+}
+
+static int64_t const_cols(const uly_program *p, const uly_call_builder *c) {
+  const uly_node *node = &p->nodes[c->vals[ULY_ROWS_COLS].node];
+  return node->kind == ULY_NODE_CONST ? node->value : 0;
+}
+
+static MlirOperation map_before(MlirOperation op) {
+  MlirValue x = operand(op, 0);
+  return mlirValueIsABlockArgument(x) ? (MlirOperation){NULL} : uly_value_op(x);
+}
+
+// The input of a norm or sum: the map before it, or the argument itself.
+static void set_input(uly_call_builder *c, const uly_site *site, MlirOperation op, const uly_space *space, uly_hook *hook) {
+  MlirOperation before = map_before(op);
+  if (is_null(before))
+    uly_hook_load(c, site, operand(op, 0), space, hook);
+  else
+    uly_hook_build(c, site, before, space, NULL, 0, hook);
+}
+
+static bool emit_map(const uly_site *site, MlirOperation map) {
+  uly_emitter *e = site->e;
+  MlirValue result = uly_op_result(site->call, 0);
+  uly_type type = uly_type_of(e->ir, result);
+  uly_space space;
+  if (!uly_space_of(e, &type, &space)) return uly_emit_unsupported(e, site->call, "elementwise code on more than four dims");
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
+  uint32_t rows = set_space(&c, &space);
+  c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = const_cols(e->program, &c)};
+  uly_hook_build(&c, site, map, &space, NULL, 0, &c.desc->u.rows.in);
+  uly_place to = uly_emit_dest(e, result);
+  uly_emit_set_place(e, result, to);
+  c.desc->u.rows.in.out = uly_hook_operand_of(&c, &to, &type, space.index, ULY_WRITE);
+  uly_call_end(&c, rows, ULY_NONE, "map");
+  return true;
+}
+
+static uly_rows_mode mode_of(MlirOperation op) {
+  return uly_op_kind(op) == ULY_KIND_RMSNORM ? ULY_ROWS_RMSNORM : uly_op_kind(op) == ULY_KIND_LAYERNORM ? ULY_ROWS_LAYERNORM : ULY_ROWS_SUM;
+}
+
+// The dims of a sum's result as indices of the space that is summed over.
+static void result_index(const uly_space *space, MlirOperation op, int32_t rank, int32_t *index) {
+  bool sum = uly_op_kind(op) == ULY_KIND_SUM, keep = uly_op_has(op, "keep");
+  int32_t dim = (int32_t)uly_op_i64(op, "dim", -1);
+  for (int32_t d = 0; d < rank; d++) {
+    if (!sum) index[d] = space->index[d];
+    else if (keep) index[d] = d == dim ? -1 : space->index[d];
+    else index[d] = space->index[d < dim ? d : d + 1];
+  }
+}
+
+// What the map behind a sum sees: its dims' indices are those of the result.
+static uly_space result_space(uly_emitter *e, const uly_space *space, MlirOperation op) {
+  uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
+  uly_space out = {.type = type, .layout = uly_layout_of(e->program, &e->ir->names, &type)};
+  result_index(space, op, type.tensor.rank, out.index);
+  for (int32_t d = 0; d < type.tensor.rank; d++)
+    if (out.index[d] < 0) out.index[d] = ULY_HOOK_INDICES - 1; // the kept dim: index 0 there
+  return out;
+}
+
+static const char *step_name(uly_rows_mode mode) { return mode == ULY_ROWS_SUM ? "sum" : mode == ULY_ROWS_RMSNORM ? "rmsnorm" : "layernorm"; }
+
+bool uly_emit_rows(const uly_site *site) {
+  uly_emitter *e = site->e;
+  MlirOperation last = uly_value_op(uly_site_return(site, 0)), op = last;
+  if (uly_op_kind(last) == ULY_KIND_MAP) {
+    op = (MlirOperation){NULL};
+    for (int i = 0; i < (int)mlirOperationGetNumOperands(last); i++)
+      if (!mlirValueIsABlockArgument(operand(last, i))) op = uly_value_op(operand(last, i));
+    if (is_null(op)) return emit_map(site, last);
+  }
+  uly_type x = uly_type_of(e->ir, operand(op, 0));
+  uly_space space;
+  if (!uly_space_of(e, &x, &space)) return uly_emit_unsupported(e, site->call, "a norm or sum over more than four dims");
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
+  uint32_t rows = set_space(&c, &space);
+  uly_rows_desc *d = &c.desc->u.rows;
+  *d = (uly_rows_desc){.mode = mode_of(op), .cols = const_cols(e->program, &c), .eps = uly_op_f64(op, "eps", 0)};
+  set_input(&c, site, op, &space, &d->in);
+  uly_hook_input y = {.value = uly_op_result(op, 0)};
+  if (d->mode != ULY_ROWS_SUM) y.scale = operand(op, 1);
+  if (mlirOperationGetNumOperands(op) == 3) y.shift = operand(op, 2);
+  uly_space out = result_space(e, &space, op);
+  uly_hook_build(&c, site, mlirOperationEqual(last, op) ? (MlirOperation){NULL} : last, &out, &y, 1, &d->out);
+  MlirValue result = uly_op_result(site->call, 0);
+  uly_type type = uly_type_of(e->ir, result);
+  uly_place to = uly_emit_dest(e, result);
+  uly_emit_set_place(e, result, to);
+  int32_t index[ULY_GRAPH_MAX_DIMS];
+  result_index(&space, op, type.tensor.rank, index);
+  d->out.out = uly_hook_operand_of(&c, &to, &type, index, ULY_WRITE);
+  uint32_t scratch = uly_scale(e->program, uly_add(e->program, c.vals[ULY_ROWS_COLS].node, uly_program_const(e->program, 64)), 4);
+  uly_call_end(&c, rows, scratch, step_name(d->mode));
+  return true;
+}
+
+// ---- exact sums over rows
+
+// Index 0 is the summed dim, the last of the others the columns.
+static bool rowsum_space(uly_emitter *e, const uly_type *x, int32_t dim, uly_space *out) {
+  *out = (uly_space){.type = *x, .layout = uly_layout_of(e->program, &e->ir->names, x)};
+  int32_t n = 0, others = out->layout.rank - 1;
+  for (int32_t i = 0; i < out->layout.rank; i++) {
+    int32_t d = out->layout.order[i];
+    if (d == dim) out->index[d] = 0;
+    else n++, out->index[d] = n == others ? ULY_HOOK_INDICES - 1 : n;
+  }
+  return out->layout.rank <= ULY_HOOK_INDICES;
+}
+
+static uint32_t parts_bytes(uly_emitter *e, uint32_t count) { return uly_scale(e->program, count, ULY_EXACT_LIMBS * 8); }
+
+static void emit_round(uly_emitter *e, MlirOperation op, MlirValue result, uly_operand parts, uint32_t count) {
+  uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_ROUND, ULY_ROUND_N_OPS, ULY_ROUND_N_VALS);
+  uly_type type = uly_type_of(e->ir, result);
+  uly_place to = uly_emit_buffer(e, &type, "sum");
+  uly_emit_set_place(e, result, to);
+  uly_call_set_op(&c, ULY_ROUND_PARTS, parts, ULY_READ);
+  uly_call_set_op(&c, ULY_ROUND_OUT, to.operand, ULY_WRITE);
+  uly_call_set_val(&c, ULY_ROUND_COUNT, count);
+  uly_call_end(&c, count, ULY_NONE, "round");
+}
+
+static uint32_t result_count(uly_emitter *e, MlirValue value) {
+  uly_type type = uly_type_of(e->ir, value);
+  return uly_layout_of(e->program, &e->ir->names, &type).elements;
+}
+
+bool uly_emit_rowsum(const uly_site *site) {
+  uly_emitter *e = site->e;
+  uly_program *p = e->program;
+  MlirOperation op = uly_value_op(uly_site_return(site, 0));
+  MlirValue result = uly_op_result(site->call, 0);
+  uly_type x = uly_type_of(e->ir, operand(op, 0)), y = uly_type_of(e->ir, result);
+  uly_space space;
+  if (!rowsum_space(e, &x, (int32_t)uly_op_i64(op, "dim", 0), &space)) return uly_emit_unsupported(e, site->call, "a sum over more than four dims");
+  if (y.tensor.dtype != ULY_F32) return uly_emit_unsupported(e, site->call, "a sum over rows of another type than f32");
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWSUM, ULY_ROWSUM_N_OPS, ULY_ROWSUM_N_VALS);
+  set_space(&c, &space);
+  set_input(&c, site, op, &space, &c.desc->u.rowsum.term);
+  uint32_t count = result_count(e, result);
+  uly_place parts = {.operand = uly_emit_buffer_operand(uly_emit_bytes(e, parts_bytes(e, count), 0, "parts"))};
+  uly_call_set_op(&c, ULY_ROWSUM_OUT, parts.operand, ULY_WRITE);
+  uint32_t blocks = uly_program_op(p, ULY_NODE_CDIV, c.vals[ULY_ROWSUM_COLS].node, uly_program_const(p, 16));
+  uint32_t items = uly_mul(p, uly_mul(p, c.vals[ULY_ROWSUM_N1].node, c.vals[ULY_ROWSUM_N2].node), blocks);
+  uly_call_end(&c, items, ULY_NONE, "row sum");
+  bool partial = false;
+  for (int32_t a = 0; a < y.n_axes; a++) partial |= uly_dist_is_partial(y.dist[a]);
+  if (partial)
+    uly_emit_set_place(e, result, parts); // uly.reduce takes it from there
+  else
+    emit_round(e, site->call, result, parts.operand, count);
+  return true;
+}
+
+bool uly_emit_reduce(uly_emitter *e, MlirOperation op) {
+  MlirValue in = operand(op, 0), out = uly_op_result(op, 0);
+  uint32_t count = result_count(e, out), bytes = parts_bytes(e, count);
+  uly_place parts = uly_emit_place(e, in);
+  uly_type type = uly_type_of(e->ir, in);
+  int32_t axis = -1;
+  for (int32_t a = 0; a < type.n_axes; a++)
+    if (uly_dist_is_partial(type.dist[a])) axis = a;
+  ULY_ASSERT(axis >= 0);
+  uly_operand gathered = uly_emit_gather_bytes(e, op, axis, parts.operand, bytes);
+  emit_round(e, op, out, gathered, count);
+  return true;
+}
+
+// ---- gathers
+
+bool uly_emit_gather(uly_emitter *e, MlirOperation op) {
+  uly_program *p = e->program;
+  uly_type w = uly_type_of(e->ir, operand(op, 0)), ids = uly_type_of(e->ir, operand(op, 1));
+  uly_layout li = uly_layout_of(p, &e->ir->names, &ids), lw = uly_layout_of(p, &e->ir->names, &w);
+  if (li.rank > 2 || (ids.tensor.dtype != ULY_I32 && ids.tensor.dtype != ULY_I64)) return uly_emit_unsupported(e, op, "indexing by anything but i32 or i64 of at most two dims");
+  uly_place table = uly_emit_whole(e, operand(op, 0)), index = uly_emit_whole(e, operand(op, 1)), to = uly_emit_dest(e, uly_op_result(op, 0));
+  uly_emit_set_place(e, uly_op_result(op, 0), to);
+  int32_t bytes = uly_dtype_bytes(w.tensor.dtype);
+  uint32_t one = uly_program_const(p, 1), zero = uly_program_const(p, 0), row = one;
+  for (int32_t d = 1; d < lw.rank; d++) row = uly_mul(p, row, lw.local[d]);
+  uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_GATHER, ULY_GATHER_N_OPS, ULY_GATHER_N_VALS);
+  c.desc->u.gather.ids = ids.tensor.dtype;
+  uly_call_set_op(&c, ULY_GATHER_IDS, index.operand, ULY_READ);
+  uly_call_set_op(&c, ULY_GATHER_W, table.operand, ULY_READ);
+  uly_call_set_op(&c, ULY_GATHER_OUT, to.operand, ULY_WRITE);
+  for (int32_t i = 0; i < 2; i++) {
+    int32_t d = i < li.rank ? li.order[i] : -1;
+    uly_call_set_val(&c, ULY_GATHER_N0 + i, d < 0 ? one : li.local[d]);
+    uly_call_set_val(&c, ULY_GATHER_IDS_0 + i, d < 0 ? zero : index.stride[d]);
+    uly_call_set_val(&c, ULY_GATHER_OUT_0 + i, d < 0 ? zero : uly_scale(p, to.stride[d], bytes));
+  }
+  uly_call_set_val(&c, ULY_GATHER_ROW_BYTES, uly_scale(p, row, bytes));
+  uly_call_set_val(&c, ULY_GATHER_LIMIT, lw.global[0]);
+  uly_call_end(&c, uly_mul(p, c.vals[ULY_GATHER_N0].node, c.vals[ULY_GATHER_N1].node), ULY_NONE, "gather");
+  return true;
+}

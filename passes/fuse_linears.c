@@ -1,0 +1,127 @@
+// The linear part of fuse. A chain is a linear and what can run while its result is still in registers: a pointwise map (which may take in a second linear of the same
+// input: gate and up), then heads and rope. Chains with the same input that feed one exchange become one kernel, whose output is that exchange's message.
+#include "passes/fuse.h"
+#include "runtime/kernel_abi.h"
+
+typedef struct chain {
+  MlirOperation linear[2]; // the second one null, or the pair
+  MlirOperation map, heads, rope; // null where absent
+  MlirValue result;
+  MlirOperation exchange; // the exchange that it feeds, null where none
+} chain;
+
+static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
+static bool is_kind(MlirOperation op, uly_kind kind) { return !is_null(op) && uly_op_kind(op) == kind; }
+
+static int operand_number(MlirOperation op, MlirValue value) {
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(op); i++)
+    if (mlirValueEqual(mlirOperationGetOperand(op, i), value)) return (int)i;
+  return -1;
+}
+
+static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
+
+// Another linear of the same input among |map|'s operands, used only there: an accumulator of the same kernel.
+static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirOperation linear) {
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(map); i++) {
+    MlirOperation other = uly_value_op(operand(map, i));
+    if (!is_kind(other, ULY_KIND_LINEAR) || mlirOperationEqual(other, linear) || !mlirValueEqual(operand(other, 0), operand(linear, 0))) continue;
+    if (!mlirTypeEqual(mlirValueGetType(uly_op_result(other, 0)), mlirValueGetType(uly_op_result(linear, 0)))) continue;
+    MlirOperation user = uly_single_user(uly_op_result(other, 0));
+    if (!is_null(user) && mlirOperationEqual(user, map) && uly_map_is_pointwise(fuse, map, i)) return other;
+  }
+  return (MlirOperation){NULL};
+}
+
+static bool takes_map(const uly_fuse *fuse, MlirOperation map, MlirValue accumulator) {
+  uly_map m = uly_map_read(fuse, map);
+  uly_type out = uly_type_of(fuse->ir, uly_op_result(map, 0));
+  return !m.expr.wide && out.tensor.dtype == ULY_F32 && uly_map_is_pointwise(fuse, map, operand_number(map, accumulator));
+}
+
+static chain grow(const uly_fuse *fuse, MlirOperation linear) {
+  chain c = {.linear = {linear, {NULL}}, .result = uly_op_result(linear, 0)};
+  MlirOperation user = uly_single_user(c.result);
+  if (is_kind(user, ULY_KIND_MAP) && takes_map(fuse, user, c.result)) {
+    c.map = user;
+    c.linear[1] = find_partner(fuse, user, linear);
+    c.result = uly_op_result(user, 0);
+    user = uly_single_user(c.result);
+  }
+  if (is_kind(user, ULY_KIND_HEADS)) {
+    MlirValue split = uly_op_result(user, 0);
+    MlirOperation next = uly_single_user(split);
+    bool turned = is_kind(next, ULY_KIND_ROPE) && operand_number(next, split) == 0 && is_null(c.linear[1]);
+    if (turned || is_kind(next, ULY_KIND_EXCHANGE)) c.heads = user, c.result = split, user = next;
+    if (turned) c.rope = next, c.result = uly_op_result(next, 0), user = uly_single_user(c.result);
+  }
+  if (is_kind(user, ULY_KIND_EXCHANGE) && !is_null(c.heads)) c.exchange = user;
+  return c;
+}
+
+static void add_chain(uly_group *group, const chain *c) {
+  const MlirOperation ops[] = {c->linear[0], c->linear[1], c->map, c->heads, c->rope};
+  for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+    if (!is_null(ops[i])) group->ops[group->n_ops++] = ops[i];
+  group->results[group->n_results++] = c->result;
+}
+
+static MlirOperation last_op(const chain *c) { return !is_null(c->rope) ? c->rope : !is_null(c->heads) ? c->heads : !is_null(c->map) ? c->map : c->linear[0]; }
+
+static bool same_angles(const chain *a, const chain *b) {
+  if (is_null(a->rope) || is_null(b->rope)) return true;
+  return mlirValueEqual(operand(a->rope, 1), operand(b->rope, 1)) && mlirValueEqual(operand(a->rope, 2), operand(b->rope, 2));
+}
+
+// Whether |c| can travel in the message kernel of |first|. Its own inputs must be there before the exchange, and its result is used nowhere else: both hold, as
+// it ends there.
+static bool joins(const chain *first, const chain *c) {
+  return !is_null(c->exchange) && mlirOperationEqual(first->exchange, c->exchange) && mlirValueEqual(operand(first->linear[0], 0), operand(c->linear[0], 0)) &&
+         same_angles(first, c);
+}
+
+// The linear at or behind |value|'s chain end, null where another operation made it.
+static MlirOperation chain_start(MlirValue value) {
+  MlirOperation op = uly_value_op(value);
+  while (is_kind(op, ULY_KIND_ROPE) || is_kind(op, ULY_KIND_HEADS)) op = uly_value_op(operand(op, 0));
+  if (is_kind(op, ULY_KIND_MAP))
+    for (int i = 0; i < (int)mlirOperationGetNumOperands(op); i++) {
+      MlirOperation def = uly_value_op(operand(op, i));
+      if (is_kind(def, ULY_KIND_LINEAR)) return def;
+    }
+  return is_kind(op, ULY_KIND_LINEAR) ? op : (MlirOperation){NULL};
+}
+
+// All chains that end in |first|'s exchange and may share its kernel, in the exchange's operand order.
+static void outline_message(uly_fuse *fuse, const chain *first) {
+  uly_group group = {.kind = "gemm", .anchor = first->exchange};
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(first->exchange) && group.n_results < ULY_GEMM_MAX_PARTS; i++) {
+    MlirOperation start = chain_start(operand(first->exchange, i));
+    if (is_null(start)) continue;
+    chain c = grow(fuse, start);
+    if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(first, &c)) add_chain(&group, &c);
+  }
+  uly_outline(&fuse->outliner, &group);
+}
+
+static bool fuse_one(uly_fuse *fuse, MlirBlock block) {
+  uly_ops ops = uly_block_ops(fuse->ir, block);
+  for (int i = 0; i < ops.n; i++) {
+    if (uly_op_kind(ops.at[i]) != ULY_KIND_LINEAR) continue;
+    chain c = grow(fuse, ops.at[i]);
+    if (!is_null(c.exchange)) {
+      outline_message(fuse, &c);
+    } else {
+      uly_group group = {.kind = "gemm", .anchor = last_op(&c)};
+      add_chain(&group, &c);
+      uly_outline(&fuse->outliner, &group);
+    }
+    return true;
+  }
+  return false;
+}
+
+void uly_fuse_linears(uly_fuse *fuse, MlirBlock block) {
+  while (fuse_one(fuse, block)) {
+  }
+}

@@ -1,0 +1,84 @@
+// The rest of fuse: norms and sums take in the map that makes their input and the map that uses their result; attention and every map that is left become kernels of
+// their own.
+#include "passes/fuse.h"
+
+static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
+
+// A sum over the last dim, where no rank holds a part of it, is done row by row; the others add rows up.
+static const char *sum_kind(const uly_fuse *fuse, MlirOperation op) {
+  uly_type in = uly_type_of(fuse->ir, mlirOperationGetOperand(op, 0));
+  int64_t dim = uly_op_i64(op, "dim", 0);
+  bool grid_dim = false;
+  for (int32_t a = 0; a < fuse->ir->names.n_axes; a++) grid_dim |= uly_type_row_dim(&fuse->ir->names, &in.tensor, a) == dim;
+  return dim == in.tensor.rank - 1 && !grid_dim ? "rows" : "rowsum";
+}
+
+static const char *kernel_kind(const uly_fuse *fuse, MlirOperation op) {
+  switch (uly_op_kind(op)) {
+  case ULY_KIND_RMSNORM:
+  case ULY_KIND_LAYERNORM:
+  case ULY_KIND_MAP: return "rows";
+  case ULY_KIND_SUM: return sum_kind(fuse, op);
+  case ULY_KIND_ATTENTION: return "attention";
+  default: return NULL;
+  }
+}
+
+static bool plain_f32(const uly_fuse *fuse, MlirOperation map) {
+  uly_map m = uly_map_read(fuse, map);
+  return !m.expr.wide && uly_type_of(fuse->ir, uly_op_result(map, 0)).tensor.dtype == ULY_F32;
+}
+
+// The map that makes the operand of a norm or sum, where nobody else needs it.
+static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
+  MlirValue x = mlirOperationGetOperand(op, 0);
+  MlirOperation def = uly_value_op(x);
+  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(x)) || !plain_f32(fuse, def)) return (MlirOperation){NULL};
+  return def;
+}
+
+// The map that a norm's or a row sum's result goes into, and nowhere else.
+static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
+  MlirValue y = uly_op_result(op, 0);
+  MlirOperation user = uly_single_user(y);
+  if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_f32(fuse, user)) return (MlirOperation){NULL};
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(user); i++)
+    if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse, user, i)) return (MlirOperation){NULL};
+  return user;
+}
+
+static void outline(uly_fuse *fuse, MlirOperation op, const char *kind) {
+  uly_group group = {.kind = kind};
+  uly_kind k = uly_op_kind(op);
+  MlirOperation before = {NULL}, after = {NULL};
+  if (k == ULY_KIND_RMSNORM || k == ULY_KIND_LAYERNORM || k == ULY_KIND_SUM) {
+    before = prologue(fuse, op);
+    if (strcmp(kind, "rows") == 0) after = epilogue(fuse, op);
+  }
+  if (!is_null(before)) group.ops[group.n_ops++] = before;
+  group.ops[group.n_ops++] = op;
+  if (!is_null(after)) group.ops[group.n_ops++] = after;
+  MlirOperation last = group.ops[group.n_ops - 1];
+  group.anchor = last;
+  for (intptr_t i = 0; i < mlirOperationGetNumResults(last); i++) group.results[group.n_results++] = uly_op_result(last, (int)i);
+  uly_outline(&fuse->outliner, &group);
+}
+
+// Norms and sums first: they take maps in.
+static bool fuse_one(uly_fuse *fuse, MlirBlock block, bool maps) {
+  uly_ops ops = uly_block_ops(fuse->ir, block);
+  for (int i = 0; i < ops.n; i++) {
+    const char *kind = kernel_kind(fuse, ops.at[i]);
+    if (!kind || (uly_op_kind(ops.at[i]) == ULY_KIND_MAP) != maps) continue;
+    outline(fuse, ops.at[i], kind);
+    return true;
+  }
+  return false;
+}
+
+void uly_fuse_rows(uly_fuse *fuse, MlirBlock block) {
+  while (fuse_one(fuse, block, false)) {
+  }
+  while (fuse_one(fuse, block, true)) {
+  }
+}

@@ -1,0 +1,94 @@
+// A kernel's description as text: equal kernels have equal text, which is how emit shares them; `ulyc inspect --kernels` shows it.
+#include "passes/emit.h"
+
+static const char *const kind_names[] = {
+#define KIND(name, doc) #name,
+    ULY_KERNEL_KINDS(KIND)
+#undef KIND
+};
+static const char *const gemm_modes[] = {"plain", "pair", "rope half", "rope interleaved"};
+static const char *const rows_modes[] = {"map", "rmsnorm", "layernorm", "sum"};
+
+static void add_slots(uly_text *text, const char *name, const int32_t *slots, int n) {
+  uly_text_add(text, " %s", name);
+  for (int i = 0; i < n; i++) uly_text_add(text, "%c%d", i ? ',' : '=', slots[i]);
+}
+
+// Free symbols are numbers here: kernels know no names.
+static void add_expr(uly_text *text, const uly_expr *expr) {
+  static const uly_str symbols[] = {{"S0", 2}, {"S1", 2}, {"S2", 2}, {"S3", 2}, {"S4", 2}, {"S5", 2}, {"S6", 2}, {"S7", 2}};
+  uly_text_add_str(text, uly_expr_print(text->arena, expr, symbols, 8));
+}
+
+static void add_operand(uly_text *text, const uly_hook_operand *o) {
+  uly_text_add(text, " op%d:%s", o->op, uly_dtype_name(o->dtype));
+  add_slots(text, "stride", o->stride, ULY_HOOK_INDICES);
+}
+
+static void add_hook(uly_text *text, const char *name, const uly_hook *hook) {
+  if (!hook->present) return;
+  uly_text_add(text, "\n  %s: ", name);
+  add_expr(text, &hook->expr);
+  uly_text_add(text, " inputs %d;", hook->n_inputs);
+  for (int i = 0; i < hook->n_operands; i++) add_operand(text, &hook->operands[i]);
+  add_slots(text, "start", hook->start, ULY_HOOK_INDICES);
+  add_slots(text, "size", hook->size, 8);
+  if (hook->out.op >= 0) {
+    uly_text_add(text, " out");
+    add_operand(text, &hook->out);
+  }
+}
+
+static void add_gemm(uly_text *text, const uly_gemm_desc *gemm) {
+  uly_text_add(text, " K=%lld%s", (long long)gemm->k, gemm->message ? " message" : "");
+  for (int i = 0; i < gemm->n_parts; i++) {
+    const uly_gemm_part *part = &gemm->parts[i];
+    uly_text_add(text, "\n  part %s %lld x %lld", gemm_modes[part->mode], (long long)part->n_groups, (long long)part->group);
+    if (part->rope) uly_text_add(text, " rope %lld", (long long)part->rope);
+    add_hook(text, "epilogue", &part->epilogue);
+  }
+}
+
+static void add_attention(uly_text *text, const uly_attention_desc *a) {
+  uly_text_add(text, " Dh=%lld Dv=%lld group=%lld scale=%a%s%s\n  mask: ", (long long)a->dh, (long long)a->dv, (long long)a->group, a->scale,
+               a->has_sink ? " sink" : "", a->has_lse ? " lse" : "");
+  add_expr(text, &a->mask);
+  if (a->has_score) {
+    uly_text_add(text, "\n  score: ");
+    add_expr(text, &a->score);
+  }
+  for (int i = 0; i < a->n_captures; i++) {
+    const uly_capture *c = &a->captures[i];
+    uly_text_add(text, "\n  c%d op%d:%s", i, c->op, uly_dtype_name(c->dtype));
+    add_slots(text, "stride", c->stride, c->rank);
+    add_slots(text, "dim", c->dim, c->rank);
+  }
+  add_slots(text, "size", a->size, 8);
+}
+
+uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
+  uly_text text = {.arena = arena};
+  uly_text_add(&text, "%s ops=%d vals=%d", kind_names[kernel->kind], kernel->n_ops, kernel->n_vals);
+  switch (kernel->kind) {
+  case ULY_KERNEL_GEMM: add_gemm(&text, &kernel->u.gemm); break;
+  case ULY_KERNEL_PACK: {
+    const uly_pack_desc *p = &kernel->u.pack;
+    uly_text_add(&text, " K=%lld %s %lld x %lld rope %lld", (long long)p->k, gemm_modes[p->mode], (long long)p->n_groups, (long long)p->group, (long long)p->rope);
+    break;
+  }
+  case ULY_KERNEL_ATTENTION: add_attention(&text, &kernel->u.attention); break;
+  case ULY_KERNEL_ROWS: {
+    const uly_rows_desc *r = &kernel->u.rows;
+    uly_text_add(&text, " %s cols=%lld eps=%a", rows_modes[r->mode], (long long)r->cols, r->eps);
+    add_hook(&text, "in", &r->in);
+    add_hook(&text, "out", &r->out);
+    break;
+  }
+  case ULY_KERNEL_ROWSUM: add_hook(&text, "term", &kernel->u.rowsum.term); break;
+  case ULY_KERNEL_GATHER:
+  case ULY_KERNEL_MOVE:
+  case ULY_KERNEL_ROUND:
+  case ULY_N_KERNEL_KINDS: break;
+  }
+  return uly_text_str(&text);
+}
