@@ -1,0 +1,165 @@
+// See gemm_loop.h. An item is a block of rows times a block of panels of one part. For every KC terms of k, x's rows, in place (or gathered into scratch where
+// a stretch lies in several segments), meet the block's panels, four at a time, in the register tiles of gemm_tile.c. Sums that wait for more terms stay in scratch.
+#include "codegen/cpu/templates/gemm_loop.h"
+#include "codegen/cpu/templates/lane_math.h"
+
+enum {
+  MAX_ROWS = ULY_GEMM_ITEM_ROWS,
+  MAX_PANELS = ULY_GEMM_ITEM_PANELS + 1, // a block starts one panel earlier where it would split a pair
+  X_FLOATS = MAX_ROWS * ULY_GEMM_KC,
+  C_FLOATS = MAX_ROWS * MAX_PANELS * ULY_PANEL,
+};
+_Static_assert((X_FLOATS + C_FLOATS) * 4 <= ULY_GEMM_SCRATCH_BYTES, "scratch");
+
+// The rows and panels of an item.
+typedef struct block {
+  const uly_call *call;
+  const uly_gemm_shape *shape;
+  uly_gemm_finish finish;
+  int64_t part, panel0, panel1, rows;
+  const float *w;    // the part's packed weights
+  float *x_copy, *c; // scratch
+  int64_t s[MAX_ROWS], b[MAX_ROWS];
+  const float *x[MAX_ROWS]; // at the first of the terms in work
+} block;
+
+// ---- panels -----------------------------------------------------------------------------------------------------------------------------------
+
+static int64_t panels_of(const uly_gemm_part_shape *p) { return uly_part_panels((uly_gemm_mode)p->mode, p->n_groups, p->group, p->rope); }
+static int64_t panels_per_group(const uly_gemm_part_shape *p) { return uly_part_panels((uly_gemm_mode)p->mode, 1, p->group, p->rope); }
+
+// |panel|, or the one before it, so that a pair is not split.
+static int64_t whole_pairs(const uly_gemm_part_shape *p, int64_t panel) {
+  uly_panel columns = uly_panel_at(p->mode, p->group, p->rope, panel % panels_per_group(p));
+  return panel - (columns.paired && columns.second);
+}
+
+// Where block |i| of |n| starts: even shares of groups of four panels.
+static int64_t block_start(const uly_gemm_part_shape *p, int64_t i, int64_t n) {
+  int64_t panels = panels_of(p), start = i * uly_cdiv(panels, ULY_GEMM_TILE_PANELS) / n * ULY_GEMM_TILE_PANELS;
+  return i == n ? panels : whole_pairs(p, start);
+}
+
+static int64_t next_panels(const uly_gemm_part_shape *p, int64_t panel, int64_t end) {
+  int64_t next = panel + ULY_GEMM_TILE_PANELS;
+  return next >= end ? end : whole_pairs(p, next);
+}
+
+// ---- rows -------------------------------------------------------------------------------------------------------------------------------------
+
+// Row blocks are whole tiles, even shares of them.
+static void find_rows(block *t, int64_t i) {
+  int64_t batch = val(t->call, ULY_GEMM_BATCH), rows = val(t->call, ULY_GEMM_ROWS) * batch;
+  int64_t n_tiles = uly_cdiv(rows, ULY_GEMM_TILE_ROWS), n_blocks = uly_cdiv(rows, ULY_GEMM_ITEM_ROWS);
+  int64_t begin = i * n_tiles / n_blocks * ULY_GEMM_TILE_ROWS, end = (i + 1) * n_tiles / n_blocks * ULY_GEMM_TILE_ROWS;
+  t->rows = (end < rows ? end : rows) - begin;
+  int64_t s = begin / batch, b = begin % batch;
+  for (int64_t r = 0; r < t->rows; r++) {
+    t->s[r] = s;
+    t->b[r] = b;
+    if (++b < batch) continue;
+    b = 0;
+    s++;
+  }
+}
+
+static void copy_terms(const float *from, int64_t n, float *to) {
+  int64_t k = 0;
+  for (; k + VL <= n; k += VL) vf_store(to + k, vf_load(from + k));
+  ULY_PLAIN
+  for (; k < n; k++) to[k] = from[k];
+}
+
+// Points the rows at terms [k0, k0 + n_k) of x: where one segment holds them, in place.
+static void find_x(block *t, int64_t k0, int64_t n_k) {
+  const uly_call *call = t->call;
+  int64_t n_segments = call->op[ULY_GEMM_X].n, begin = 0;
+  for (int64_t p = 0; p < n_segments; p++) {
+    int64_t end = begin + (n_segments == 1 ? t->shape->k : call->val[ULY_GEMM_X_K][p]);
+    int64_t lo = k0 > begin ? k0 : begin, hi = k0 + n_k < end ? k0 + n_k : end;
+    const float *x = (const float *)call->op[ULY_GEMM_X].p[p] + (lo - begin);
+    int64_t stride_s = call->val[ULY_GEMM_X_S][p], stride_b = call->val[ULY_GEMM_X_B][p];
+    ULY_PLAIN
+    for (int64_t i = 0; lo < hi && i < t->rows; i++) {
+      const float *from = x + t->s[i] * stride_s + t->b[i] * stride_b;
+      t->x[i] = from;
+      if (hi - lo == n_k) continue;
+      t->x[i] = t->x_copy + i * ULY_GEMM_KC;
+      copy_terms(from, hi - lo, t->x_copy + i * ULY_GEMM_KC + (lo - k0));
+    }
+    begin = end;
+  }
+}
+
+// ---- results ----------------------------------------------------------------------------------------------------------------------------------
+
+static void find_results(const block *t, int64_t panel, int64_t n_panels, uly_gemm_sums *sums) {
+  const uly_gemm_part_shape *p = &t->shape->parts[t->part];
+  int64_t per_group = panels_per_group(p);
+  sums->n_results = 0;
+  for (int64_t j = 0; j < n_panels;) {
+    uly_gemm_result *r = &sums->results[sums->n_results++];
+    *r = (uly_gemm_result){j, uly_panel_at(p->mode, p->group, p->rope, (panel + j) % per_group), (panel + j) / per_group, 0, 1};
+    j += r->columns.paired ? 2 : 1;
+    if (!t->shape->message) continue;
+    r->end_peer = t->call->op[ULY_GEMM_OUT].n;
+    while (r->first_peer < r->end_peer && !uly_gemm_gets(t->call, t->part, r->first_peer, r->group)) r->first_peer++;
+    while (r->first_peer < r->end_peer && !uly_gemm_gets(t->call, t->part, r->end_peer - 1, r->group)) r->end_peer--;
+  }
+}
+
+// Terms [k0, k0 + n_k) of panels [panel, panel + n_panels), in tiles of even height: 8 rows are 4 + 4.
+static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels) {
+  int64_t k = t->shape->k, n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
+  bool last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
+  const float *w = t->w + (panel * k + k0) * ULY_PANEL;
+  float *c = t->c + (waits ? (panel - t->panel0) * ULY_PANEL * t->rows : 0);
+  uly_gemm_sums sums = {.part = t->part, .n_panels = n_panels};
+  if (last) find_results(t, panel, n_panels, &sums);
+  for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
+    n = (t->rows + i) / n_tiles;
+    float *to = c + (waits ? row * n_panels * ULY_PANEL : 0);
+    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, k0 > 0);
+    if (!last) continue;
+    sums.n_rows = n;
+    sums.s = t->s + row;
+    sums.b = t->b + row;
+    sums.c = to;
+    t->finish(t->call, &sums);
+  }
+}
+
+static void run_block(block *t) {
+  const uly_gemm_part_shape *p = &t->shape->parts[t->part];
+  for (int64_t k0 = 0, n_k; k0 < t->shape->k; k0 += n_k) {
+    n_k = t->shape->k - k0 < ULY_GEMM_KC ? t->shape->k - k0 : ULY_GEMM_KC;
+    find_x(t, k0, n_k);
+    for (int64_t panel = t->panel0, next; panel < t->panel1; panel = next) {
+      next = next_panels(p, panel, t->panel1);
+      run_panels(t, k0, n_k, panel, next - panel);
+    }
+  }
+}
+
+void uly_gemm_loop(const uly_call *call, const uly_gemm_shape *shape, uly_gemm_finish finish) {
+  block t;
+  t.call = call;
+  t.shape = shape;
+  t.finish = finish;
+  t.x_copy = call->scratch;
+  t.c = t.x_copy + X_FLOATS;
+  int64_t n_blocks = 0; // of panels, in all parts
+  for (int64_t p = 0; p < shape->n_parts; p++) n_blocks += uly_cdiv(panels_of(&shape->parts[p]), ULY_GEMM_ITEM_PANELS);
+  for (int64_t item = call->lo; item < call->hi; item++) {
+    int64_t i = item % n_blocks, n;
+    find_rows(&t, item / n_blocks);
+    t.w = ptr(call, ULY_GEMM_W);
+    for (t.part = 0; i >= (n = uly_cdiv(panels_of(&shape->parts[t.part]), ULY_GEMM_ITEM_PANELS)); t.part++) {
+      i -= n;
+      t.w += panels_of(&shape->parts[t.part]) * shape->k * ULY_PANEL;
+    }
+    t.panel0 = block_start(&shape->parts[t.part], i, n);
+    t.panel1 = block_start(&shape->parts[t.part], i + 1, n);
+    run_block(&t);
+  }
+}
