@@ -9,8 +9,8 @@
 #include "codegen/cpu/embedded.h"
 #include "codegen/cpu/hooks.h"
 
-// The templates come optimised; what is left is to fold the constants and the hooks into them. Full -O2 costs two to three times as much and gains nothing.
-static const char *const usual_passes = "always-inline,function(sroa<modify-cfg>,early-cse<memssa>,sccp,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+// The templates come optimised; what is left is to fold the constants, which ends most branches, and then the hooks into them. The usual -O2 costs twice as much.
+static const char *const usual_passes = "function(sccp,simplifycfg),always-inline,function(sroa<modify-cfg>,early-cse<memssa>,sccp,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
                                         "instcombine<no-verify-fixpoint>,dse,simplifycfg,adce),globaldce";
 
 const uly_cpu_level uly_cpu_levels[] = {
@@ -246,6 +246,15 @@ static uly_status print(build *b, uly_bytes *out) {
   return ULY_OK;
 }
 
+static void export_hooks(LLVMModuleRef module) {
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
+    size_t length;
+    if (strncmp(LLVMGetValueName2(f, &length), "uly_hook_", 9) != 0 || LLVMIsDeclaration(f)) continue;
+    LLVMSetLinkage(f, LLVMExternalLinkage);
+    LLVMSetVisibility(f, LLVMDefaultVisibility);
+  }
+}
+
 static uly_status compile(build *b, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options, uly_bytes *out) {
   const char *missing;
   ULY_TRY(parse_template(b, desc, level));
@@ -256,6 +265,7 @@ static uly_status compile(build *b, const uly_kernel_desc *desc, const char *sym
   uly_ir_init(&ir, b->arena, b->module, level->lanes);
   uly_hooks_define(&ir, desc);
   uly_ir_finish(&ir);
+  if (options->export_hooks) export_hooks(b->module);
   if (options->verify) ULY_TRY(verify(b));
   ULY_TRY(run_passes(b, options->passes ? options->passes : usual_passes));
   if (options->verify) ULY_TRY(verify(b));
