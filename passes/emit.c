@@ -1,5 +1,6 @@
 // emit: entries, loops and the place of every value. See emit.h; the operations are in the emit_*.c files.
 #include "passes/emit.h"
+#include "passes/fuse.h"
 
 #include <math.h>
 
@@ -78,8 +79,13 @@ static uly_place tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *t
   return place;
 }
 
+uly_span uly_emit_chars(uly_emitter *e, uly_str name) {
+  uint32_t row = uly_program_name(e->program, name);
+  return e->program->names[row];
+}
+
 // A name's row of its own: a tensor's names follow each other, while shared rows may stand anywhere.
-uint32_t uly_emit_name(uly_emitter *e, uly_str name) { return uly_program_add_names(e->program, e->program->names[uly_program_name(e->program, name)]); }
+uint32_t uly_emit_name(uly_emitter *e, uly_str name) { return uly_program_add_names(e->program, uly_emit_chars(e, name)); }
 
 // Whether parameter |t| goes by these names: then it is the same.
 static bool has_names(const uly_emitter *e, const uly_tensor *t, MlirAttribute names) {
@@ -141,10 +147,31 @@ static MlirOperation ancestor_in(MlirBlock block, MlirOperation op) {
   return op;
 }
 
+static MlirOperation find_function(const uly_emitter *e, MlirOperation call);
+
+// Whether |writer| reads |arg| only at the element that it writes: a call whose maps and norms take it index by index, and no linear or attention does.
+static bool reads_in_place(const uly_emitter *e, MlirOperation writer, MlirValue arg) {
+  if (!uly_op_is(writer, "func.call")) return false;
+  MlirBlock body = uly_op_body(find_function(e, writer));
+  for (intptr_t i = 0; i < mlirOperationGetNumOperands(writer); i++) {
+    if (!mlirValueEqual(mlirOperationGetOperand(writer, i), arg)) continue;
+    MlirValue inside = mlirBlockGetArgument(body, i);
+    for (MlirOpOperand use = mlirValueGetFirstUse(inside); !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+      MlirOperation op = mlirOpOperandGetOwner(use);
+      uly_kind kind = uly_op_kind(op);
+      int at = (int)mlirOpOperandGetOperandNumber(use);
+      bool norm = (kind == ULY_KIND_RMSNORM || kind == ULY_KIND_LAYERNORM) && at == 0;
+      if (!norm && !(kind == ULY_KIND_MAP && uly_map_is_pointwise(e->ir, op, at))) return false;
+    }
+  }
+  return true;
+}
+
 // Whether the iteration has done with carried argument |arg| when |writer| runs, so that its result may take the argument's place.
-static bool argument_is_dead(MlirValue arg, MlirBlock block, MlirOperation writer) {
+static bool argument_is_dead(const uly_emitter *e, MlirValue arg, MlirBlock block, MlirOperation writer) {
   for (MlirOpOperand use = mlirValueGetFirstUse(arg); !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
     MlirOperation user = ancestor_in(block, mlirOpOperandGetOwner(use));
+    if (mlirOperationEqual(user, writer) && reads_in_place(e, writer, arg)) continue;
     if (position(user) >= position(writer)) return false;
     uly_kind kind = uly_op_kind(user);
     if (kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_CUT || kind == ULY_KIND_SLICE) return false; // read through a view
@@ -163,7 +190,7 @@ uly_place uly_emit_dest(uly_emitter *e, MlirValue value) {
     MlirBlock block = mlirOperationGetBlock(def);
     if (uly_op_is(user, "scf.yield") && mlirBlockEqual(block, mlirOperationGetBlock(user))) {
       MlirValue arg = mlirBlockGetArgument(block, i + 1);
-      if (argument_is_dead(arg, block, def)) return uly_emit_place(e, arg);
+      if (argument_is_dead(e, arg, block, def)) return uly_emit_place(e, arg);
     }
   }
   char name[32];

@@ -76,6 +76,7 @@ uly_operand uly_emit_buffer_operand(uint32_t buffer);
 uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, uly_dtype dtype);
 // The value in one piece: itself, or a copy of its segments.
 uly_place uly_emit_whole(uly_emitter *e, MlirValue value);
+uly_span uly_emit_chars(uly_emitter *e, uly_str name);
 uint32_t uly_emit_name(uly_emitter *e, uly_str name); // a row of the name table
 uint32_t uly_emit_param(uly_emitter *e, MlirOperation param); // tensor row
 void uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot); // how its names go with the loops around it

@@ -113,9 +113,9 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
 uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
   uly_emitter e = {.ir = ir, .arena = ir->arena, .program = uly_program_create(ir->arena), .module = module};
   for (int32_t s = 0; s < ir->names.n_symbols; s++)
-    uly_program_add_symbols(e.program, (uly_symbol){e.program->names[uly_program_name(e.program, ir->names.symbols[s])], 1});
+    uly_program_add_symbols(e.program, (uly_symbol){uly_emit_chars(&e, ir->names.symbols[s]), 1});
   for (int32_t a = 0; a < ir->names.n_axes; a++)
-    uly_program_add_axes(e.program, (uly_axis){e.program->names[uly_program_name(e.program, ir->names.axes[a].name)]});
+    uly_program_add_axes(e.program, (uly_axis){uly_emit_chars(&e, ir->names.axes[a].name)});
   uly_ops ops = uly_block_ops(ir, uly_op_body(module));
   for (int i = 0; i < ops.n; i++)
     if (uly_op_has(ops.at[i], "uly.entry")) emit_entry(&e, ops.at[i]);

@@ -36,8 +36,8 @@ MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue 
                                                    uly_ir_attr(ir, "access", uly_ir_array(ir, access, map->n_operands))}});
 }
 
-bool uly_map_is_pointwise(const uly_fuse *fuse, MlirOperation map, int operand) {
-  uly_type in = uly_type_of(fuse->ir, mlirOperationGetOperand(map, operand)), out = uly_type_of(fuse->ir, uly_op_result(map, 0));
+bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand) {
+  uly_type in = uly_type_of(ir, mlirOperationGetOperand(map, operand)), out = uly_type_of(ir, uly_op_result(map, 0));
   if (in.tensor.rank != out.tensor.rank) return false;
   for (int32_t d = 0; d < in.tensor.rank; d++)
     if (uly_op_access(map, operand, d) != d || !uly_dim_equal(in.tensor.dims[d], out.tensor.dims[d])) return false;

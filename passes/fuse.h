@@ -23,7 +23,7 @@ uly_map uly_map_read(const uly_fuse *fuse, MlirOperation op);
 // A map before |before| with the type and place of |like|.
 MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue like, MlirOperation before);
 // Every dim of the operand is indexed by the same dim of the result, and the shapes are equal.
-bool uly_map_is_pointwise(const uly_fuse *fuse, MlirOperation map, int operand);
+bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand);
 
 // The only user of |value|, in the same block; null where there are more, or it is in a loop inside.
 MlirOperation uly_single_user(MlirValue value);

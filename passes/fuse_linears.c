@@ -28,7 +28,7 @@ static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirO
     if (!is_kind(other, ULY_KIND_LINEAR) || mlirOperationEqual(other, linear) || !mlirValueEqual(operand(other, 0), operand(linear, 0))) continue;
     if (!mlirTypeEqual(mlirValueGetType(uly_op_result(other, 0)), mlirValueGetType(uly_op_result(linear, 0)))) continue;
     MlirOperation user = uly_single_user(uly_op_result(other, 0));
-    if (!is_null(user) && mlirOperationEqual(user, map) && uly_map_is_pointwise(fuse, map, i)) return other;
+    if (!is_null(user) && mlirOperationEqual(user, map) && uly_map_is_pointwise(fuse->ir, map, i)) return other;
   }
   return (MlirOperation){NULL};
 }
@@ -36,7 +36,7 @@ static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirO
 static bool takes_map(const uly_fuse *fuse, MlirOperation map, MlirValue accumulator) {
   uly_map m = uly_map_read(fuse, map);
   uly_type out = uly_type_of(fuse->ir, uly_op_result(map, 0));
-  return !m.expr.wide && out.tensor.dtype == ULY_F32 && uly_map_is_pointwise(fuse, map, operand_number(map, accumulator));
+  return !m.expr.wide && out.tensor.dtype == ULY_F32 && uly_map_is_pointwise(fuse->ir, map, operand_number(map, accumulator));
 }
 
 static chain grow(const uly_fuse *fuse, MlirOperation linear) {

@@ -43,7 +43,7 @@ static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
   MlirOperation user = uly_single_user(y);
   if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_f32(fuse, user)) return (MlirOperation){NULL};
   for (int i = 0; i < (int)mlirOperationGetNumOperands(user); i++)
-    if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse, user, i)) return (MlirOperation){NULL};
+    if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse->ir, user, i)) return (MlirOperation){NULL};
   return user;
 }
 
