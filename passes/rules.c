@@ -65,7 +65,7 @@ static bool linear_in(rule *r, uint32_t partial) {
   }
   int operand = 0;
   while (!(partial >> operand & 1)) operand++;
-  return fail(r, operand, "uly.%s of a partial sum, but %.*s: a reduction is missing", uly_kind_get(v->kind).name, ULY_STR_ARG(why));
+  return fail(r, operand, "uly.%s of a partial sum, but %.*s; a reduction is missing", uly_kind_get(v->kind).name, ULY_STR_ARG(why));
 }
 
 typedef struct flow {
@@ -166,7 +166,7 @@ static bool check_attention(rule *r) {
   uly_dist q = in(r, 0);
   if (!check_captures(r)) return false;
   for (int i = 0; i < 3; i++)
-    if (uly_dist_is_partial(in(r, i))) return fail(r, i, "uly.attention of a partial sum, but it is not linear: a reduction is missing");
+    if (uly_dist_is_partial(in(r, i))) return fail(r, i, "uly.attention of a partial sum, but it is not linear; a reduction is missing");
   if (q.kind == ULY_DIST_SPLIT && q.dim == 1)
     return fail(r, 0, "queries are split by rows, but attention needs all rows of a rank's heads: an exchange is missing");
   if (q.kind == ULY_DIST_SPLIT && q.dim == 2) {
