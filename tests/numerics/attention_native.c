@@ -1,4 +1,4 @@
-// Compiled once a level, with -DULY_LEVEL=v3 or v4.
+// Compiled once a level, with -DULY_LEVEL=v3 or v4; and once more with -DSPECIAL, which gives the constants values as a compiled model does.
 #include "tests/numerics/attention_native.h"
 
 #include <math.h>
@@ -7,12 +7,31 @@
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
-#define uly_attention_fwd PASTE(attention_native, ULY_LEVEL)
-#define uly_hook_attention_score PASTE(attention_native_score, ULY_LEVEL)
-#define uly_hook_attention_mask PASTE(attention_native_mask, ULY_LEVEL)
-#define uly_hook_attention_range PASTE(attention_native_range, ULY_LEVEL)
+#ifdef SPECIAL
+#define NAME(name) PASTE(attention_special##name, ULY_LEVEL)
+#define uly_attention_dh NAME(_dh)
+#define uly_attention_dv NAME(_dv)
+#define uly_attention_group NAME(_group)
+#define uly_attention_scale NAME(_scale)
+#define uly_attention_has_score NAME(_has_score)
+#define uly_attention_has_mask NAME(_has_mask)
+#define uly_attention_has_sink NAME(_has_sink)
+#define uly_attention_has_lse NAME(_has_lse)
+#else
+#define NAME(name) PASTE(attention_native##name, ULY_LEVEL)
+#endif
+#define uly_attention_fwd NAME()
+#define uly_hook_attention_score NAME(_score)
+#define uly_hook_attention_mask NAME(_mask)
+#define uly_hook_attention_range NAME(_range)
 
 #include "codegen/cpu/templates/attention_fwd.c"
+
+#ifdef SPECIAL
+const int64_t uly_attention_dh = ATTENTION_SPECIAL_DH, uly_attention_dv = ATTENTION_SPECIAL_DV, uly_attention_group = ATTENTION_SPECIAL_GROUP;
+const double uly_attention_scale = ATTENTION_SPECIAL_SCALE;
+const int32_t uly_attention_has_score = 0, uly_attention_has_mask = 1, uly_attention_has_sink = 0, uly_attention_has_lse = 1;
+#endif
 
 static const int32_t *documents(const uly_call *call, int64_t b) { return (const int32_t *)ptr(call, HOOK_DOCUMENTS) + b * val(call, HOOK_DOCUMENT_ROW); }
 
@@ -49,14 +68,8 @@ vf uly_hook_attention_score(const uly_call *call, int64_t b, int64_t h, int64_t 
 
 int32_t uly_hook_attention_range(const uly_call *call, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t k0, int64_t k1) {
   const int64_t mode = val(call, HOOK_RANGES);
+  if (call->op[HOOK_COUNT].n) ++*(int64_t *)ptr(call, HOOK_COUNT);
   if (mode == RANGES_NONE || (mode == RANGES_SOME && (q0 + k0 * 3 + (k1 - k0)) % 3 == 0)) return ULY_RANGE_PARTIAL;
-  bool some = false, all = true;
-  for (int64_t q = q0; q < q1; q++)
-    for (int64_t k = k0; k < k1; k++) {
-      bool yes = allowed(call, b, h, q, k);
-      some |= yes;
-      all &= yes;
-      if (some && !all) return ULY_RANGE_PARTIAL;
-    }
-  return all ? ULY_RANGE_FULL : ULY_RANGE_EMPTY;
+  const int kind = attention_range(val(call, HOOK_MASK), val(call, HOOK_MASK_A), val(call, HOOK_MASK_B), documents(call, b), h, q0, q1, k0, k1);
+  return kind > 0 ? ULY_RANGE_FULL : kind < 0 ? ULY_RANGE_EMPTY : ULY_RANGE_PARTIAL;
 }

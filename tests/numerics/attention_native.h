@@ -1,5 +1,5 @@
 // The attention template compiled natively, at one CPU level each, with the hooks of attention_rules.h. Its constants are variables here, except in the
-// entries named by a width, which are specialised as a compiled model is.
+// special entries, where they are fixed when those are compiled, as in a model.
 #ifndef ULY_TESTS_NUMERICS_ATTENTION_NATIVE_H
 #define ULY_TESTS_NUMERICS_ATTENTION_NATIVE_H
 
@@ -11,10 +11,16 @@ typedef struct attention_constants {
   int32_t has_score, has_mask, has_sink, has_lse;
 } attention_constants;
 
-// Sets the constants of all entries below that have none of their own. Not while one runs.
+// Sets the constants of the native entries. Not while one runs.
 void attention_native_set(const attention_constants *constants);
 
 void attention_native_v3(const uly_call *call);
 void attention_native_v4(const uly_call *call);
+
+// With a mask and LSE, without score and sink.
+enum { ATTENTION_SPECIAL_DH = 40, ATTENTION_SPECIAL_DV = 24, ATTENTION_SPECIAL_GROUP = 2 };
+#define ATTENTION_SPECIAL_SCALE 0.15811388300841897
+void attention_special_v3(const uly_call *call);
+void attention_special_v4(const uly_call *call);
 
 #endif

@@ -15,7 +15,7 @@ typedef enum attention_score { SCORE_NONE, SCORE_SOFTCAP, SCORE_ALIBI, SCORE_TAB
 typedef enum attention_ranges { RANGES_EXACT, RANGES_NONE, RANGES_SOME, N_RANGES } attention_ranges;
 
 // Captures and values of the hooks.
-enum { HOOK_DOCUMENTS = ULY_ATTENTION_N_OPS /* i32 [b][max(S, T)] */, HOOK_TABLE /* f32 [S][T] */, HOOK_N_OPS };
+enum { HOOK_DOCUMENTS = ULY_ATTENTION_N_OPS /* i32 [b][max(S, T)] */, HOOK_TABLE /* f32 [S][T] */, HOOK_COUNT /* i64: calls of the range hook, or absent */, HOOK_N_OPS };
 enum { HOOK_MASK = ULY_ATTENTION_N_VALS, HOOK_MASK_A, HOOK_MASK_B, HOOK_SCORE, HOOK_RANGES, HOOK_DOCUMENT_ROW, HOOK_TABLE_ROW, HOOK_N_VALS };
 
 static inline bool attention_allowed(int64_t mask, int64_t a, int64_t b, const int32_t *documents, int64_t h, int64_t q, int64_t k) {
@@ -32,6 +32,24 @@ static inline bool attention_allowed(int64_t mask, int64_t a, int64_t b, const i
   case MASK_EVERY_THIRD_ROW: return q % 3 == 0;
   default: return false;
   }
+}
+
+// What the mask says of all pairs of [q0, q1) and [k0, k1): 1 all, −1 none, 0 some.
+static inline int attention_range(int64_t mask, int64_t a, int64_t b, const int32_t *documents, int64_t h, int64_t q0, int64_t q1, int64_t k0, int64_t k1) {
+  if (mask == MASK_CAUSAL) return k1 - 1 <= q0 ? 1 : k0 > q1 - 1 ? -1 : 0;
+  if (mask == MASK_WINDOW) {
+    const int64_t least = q0 - (k1 - 1), most = q1 - 1 - k0;
+    return least >= 0 && most < a ? 1 : most < 0 || least >= a ? -1 : 0;
+  }
+  bool some = false, all = true;
+  for (int64_t q = q0; q < q1; q++)
+    for (int64_t k = k0; k < k1; k++) {
+      const bool yes = attention_allowed(mask, a, b, documents, h, q, k);
+      some |= yes;
+      all &= yes;
+      if (some && !all) return 0;
+    }
+  return all ? 1 : -1;
 }
 
 static inline double attention_slope(int64_t h) { return 0.0625 * (double)(1 + h % 5); }

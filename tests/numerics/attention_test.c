@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -16,14 +17,14 @@ enum { N_PROBLEMS = 700, N_BITS = 60, BITS_TRIALS = 12 };
 
 typedef struct level {
   const char *name;
-  uly_kernel kernel;
+  uly_kernel kernel, special;
 } level;
 
 static int find_levels(level *out) {
   int n = 0;
-  out[n++] = (level){"x86-64-v3", attention_native_v3};
+  out[n++] = (level){"x86-64-v3", attention_native_v3, attention_special_v3};
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    out[n++] = (level){"x86-64-v4", attention_native_v4};
+    out[n++] = (level){"x86-64-v4", attention_native_v4, attention_special_v4};
   else
     print_message("no AVX-512 here: x86-64-v4 is not tested\n");
   return n;
@@ -39,6 +40,7 @@ static attention_spec draw(uint64_t seed) {
   p.s = pick(&s, rows, sizeof rows / sizeof *rows);
   p.t = uly_bits_range(&s, 0, 2) ? pick(&s, rows, sizeof rows / sizeof *rows) : p.s;
   if (uly_bits_range(&s, 0, 40) == 0) p.t = 0;
+  if (p.s <= 33 && uly_bits_range(&s, 0, 5) == 0) p.t = uly_bits_range(&s, 301, 2500);
   p.b = uly_bits_range(&s, 0, 3) ? 1 : 2;
   p.h = uly_bits_range(&s, 1, 4);
   p.h0 = uly_bits_range(&s, 0, 2) ? 0 : uly_bits_range(&s, 1, 5);
@@ -136,6 +138,31 @@ static void test_ranges_are_free(void **state) {
   assert_int_equal(different, 0);
 }
 
+// Constants folded into the code change no bit.
+static void test_specialised(void **state) {
+  (void)state;
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  for (uint64_t seed = 0; seed < 60; seed++) {
+    attention_spec p = draw(seed);
+    p.dh = ATTENTION_SPECIAL_DH, p.dv = ATTENTION_SPECIAL_DV, p.group = ATTENTION_SPECIAL_GROUP;
+    p.mask = p.mask == MASK_FULL ? MASK_CAUSAL : p.mask;
+    p.score = SCORE_NONE, p.sink = false, p.lse = true;
+    const size_t bytes = (size_t)(p.s * p.h * p.b * (p.dv + 1)) * sizeof(float);
+    float *native = results(&p), *special = results(&p);
+    attention_case c = attention_case_create(&p);
+    assert_true(c.scale == ATTENTION_SPECIAL_SCALE);
+    for (int i = 0; i < n_levels; i++) {
+      attention_case_run(&c, levels[i].kernel, NULL, native);
+      attention_case_run(&c, levels[i].special, NULL, special);
+      if (memcmp(native, special, bytes)) describe("bits depend on constants being known", &p, levels[i].name);
+      assert_memory_equal(native, special, bytes);
+    }
+    attention_case_destroy(&c);
+    free(native), free(special);
+  }
+}
+
 typedef struct subject {
   attention_case c;
   uly_kernel kernel;
@@ -169,7 +196,83 @@ static void test_bits(void **state) {
   assert_int_equal(different, 0);
 }
 
+// One call of one head, everything NULL or 0 that is not set here.
+typedef struct bare_call {
+  void *p[HOOK_N_OPS];
+  uly_arg op[HOOK_N_OPS];
+  int64_t value[HOOK_N_VALS];
+  const int64_t *val[HOOK_N_VALS];
+} bare_call;
+
+static void run_bare(bare_call *b, uly_kernel kernel, int64_t items, const attention_constants *constants) {
+  for (int i = 0; i < HOOK_N_OPS; i++) b->op[i] = (uly_arg){&b->p[i], b->p[i] != NULL};
+  for (int i = 0; i < HOOK_N_VALS; i++) b->val[i] = &b->value[i];
+  attention_native_set(constants);
+  const uly_call call = {.op = b->op, .val = b->val, .n_peers = 1};
+  uly_bits_run(kernel, &call, items, (size_t)uly_attention_scratch(constants->dh, constants->dv), 1, 0);
+}
+
+// Strides of 2^29 and 2^32 elements: offsets beyond 2^32 in every tensor.
+static void test_far_offsets(void **state) {
+  (void)state;
+  enum { S = 17, B = 2, W = 8 };
+  const int64_t row = (int64_t)1 << 29, batch = (int64_t)1 << 34;
+  const size_t bytes = (size_t)(2 * batch) * 4;
+  float *tensor[5];
+  for (int i = 0; i < 5; i++) {
+    tensor[i] = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (tensor[i] == MAP_FAILED) {
+      print_message("no room for sparse tensors\n");
+      skip();
+    }
+  }
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  for (int64_t s = 0; s < S; s++)
+    for (int64_t b = 0; b < B; b++)
+      for (int64_t d = 0; d < W; d++)
+        for (int i = 0; i < 3; i++) tensor[i][s * row + b * batch + d] = i == 2 ? (float)(s + 100 * b) : s == d ? 100.0f : 0.0f;
+  for (int i = 0; i < n_levels; i++) {
+    bare_call c = {.p = {[ULY_ATTENTION_Q] = tensor[0], [ULY_ATTENTION_K] = tensor[1], [ULY_ATTENTION_V] = tensor[2], [ULY_ATTENTION_OUT] = tensor[3], [ULY_ATTENTION_LSE] = tensor[4]}};
+    int64_t *v = c.value;
+    v[ULY_ATTENTION_S] = v[ULY_ATTENTION_T] = S, v[ULY_ATTENTION_B] = B, v[ULY_ATTENTION_H] = 1;
+    v[ULY_ATTENTION_Q_S] = v[ULY_ATTENTION_K_S] = v[ULY_ATTENTION_V_S] = v[ULY_ATTENTION_O_S] = v[ULY_ATTENTION_L_S] = row;
+    v[ULY_ATTENTION_Q_B] = v[ULY_ATTENTION_K_B] = v[ULY_ATTENTION_V_B] = v[ULY_ATTENTION_O_B] = v[ULY_ATTENTION_L_B] = batch;
+    run_bare(&c, levels[i].kernel, B, &(attention_constants){.dh = W, .dv = W, .group = 1, .scale = 1, .has_lse = 1});
+    for (int64_t s = 0; s < W; s++) // the first W rows see themselves, the others the mean of all
+      for (int64_t b = 0; b < B; b++) {
+        assert_true(tensor[3][s * row + b * batch] == (float)(s + 100 * b));
+        assert_true(fabsf(tensor[4][s * row + b * batch] - 10000.0f) < 0.01f);
+        assert_true(fabsf(tensor[3][(S - 1) * row + b * batch + W - 1] - (float)(8 + 100 * b)) < 1e-4f);
+      }
+    for (int t = 3; t < 5; t++)
+      for (int64_t s = 0; s < S; s++)
+        for (int64_t b = 0; b < B; b++) tensor[t][s * row + b * batch] = NAN;
+  }
+  for (int i = 0; i < 5; i++) munmap(tensor[i], bytes);
+}
+
+// A window of 64 keys at the end of 2^24: long stretches that nobody sees take a few questions each. All keys are one row of memory.
+static void test_empty_stretches(void **state) {
+  (void)state;
+  level levels[2];
+  const int n_levels = find_levels(levels);
+  for (int i = 0; i < n_levels; i++) {
+    int64_t count = 0;
+    float q[4] = {1, 2, 3, 4}, k[4] = {1, 1, 1, 1}, value[4] = {5, 6, 7, 8}, out[4], lse = 0;
+    bare_call c = {.p = {[ULY_ATTENTION_Q] = q, [ULY_ATTENTION_K] = k, [ULY_ATTENTION_V] = value, [ULY_ATTENTION_OUT] = out, [ULY_ATTENTION_LSE] = &lse, [HOOK_DOCUMENTS] = &count, [HOOK_COUNT] = &count}};
+    int64_t *v = c.value;
+    v[ULY_ATTENTION_S] = 1, v[ULY_ATTENTION_T] = (int64_t)1 << 24, v[ULY_ATTENTION_B] = 1, v[ULY_ATTENTION_H] = 1;
+    v[ULY_ATTENTION_OFFSET] = ((int64_t)1 << 24) - 200, v[HOOK_MASK] = MASK_WINDOW, v[HOOK_MASK_A] = 64;
+    run_bare(&c, levels[i].kernel, 1, &(attention_constants){.dh = 4, .dv = 4, .group = 1, .scale = 1, .has_mask = 1, .has_lse = 1});
+    for (int d = 0; d < 4; d++) assert_true(fabsf(out[d] - value[d]) < 1e-5f);
+    assert_true(fabsf(lse - (10 + logf(64))) < 1e-5f);
+    assert_true(count > 0 && count < 300);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_ranges_are_free), cmocka_unit_test(test_bits)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_ranges_are_free), cmocka_unit_test(test_specialised), cmocka_unit_test(test_bits),
+                                     cmocka_unit_test(test_far_offsets), cmocka_unit_test(test_empty_stretches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
