@@ -54,6 +54,9 @@ void uly_bound_destroy(uly_bound *bound); // accepts NULL; before its communicat
 // |tensors|: dense row-major local shards of the entry's inputs and outputs, in the entry's order. Collective where the entry has exchanges. Allocates nothing.
 ULY_MUST_USE uly_status uly_run(uly_bound *bound, void *const *tensors, uly_error *error);
 
+// This rank cannot run: its caller gave it something wrong, which |error| says. Peers that wait for it fail; adds this rank's prefix to |error|.
+void uly_run_refuse(uly_bound *bound, uly_error *error);
+
 // Global shape, start and local shape of tensor row |tensor| of the bind's entry at this rank.
 ULY_MUST_USE uly_status uly_bound_shape(const uly_bound *bound, uint32_t tensor, uly_error *error, int64_t *out_dims, int64_t *out_start, int64_t *out_local);
 // "[rank 3] " before what |error| says, where there is more than one rank.

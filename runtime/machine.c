@@ -163,6 +163,11 @@ void uly_machine_finish(uly_machine *m) {
   m->prepared = NULL;
 }
 
+int64_t uly_machine_items(const uly_machine *m, uint32_t step, bool *out_skipped) {
+  *out_skipped = m->prepared[step].skip;
+  return m->prepared[step].items;
+}
+
 int64_t uly_machine_scratch(const uly_machine *m) {
   int64_t most = 0;
   for (uint32_t i = 0; i < m->steps.count; i++)

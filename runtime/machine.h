@@ -45,6 +45,8 @@ ULY_MUST_USE uly_status uly_machine_prepare(uly_machine *machine, uly_error *err
 // Runs all steps. A fault of a kernel does not end the run: machine->fault says so afterwards. Errors are those of the communicators.
 ULY_MUST_USE uly_status uly_machine_run(uly_machine *machine, uly_error *error);
 void uly_machine_finish(uly_machine *machine); // frees what prepare made
+// Work items of prepared step |step|, numbered within the span, and whether its predicate leaves it out.
+int64_t uly_machine_items(const uly_machine *machine, uint32_t step, bool *out_skipped);
 // Scratch that the prepared steps need in each thread.
 int64_t uly_machine_scratch(const uly_machine *machine);
 

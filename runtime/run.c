@@ -58,6 +58,15 @@ uly_status uly_run(uly_bound *b, void *const *tensors, uly_error *error) {
   return status;
 }
 
+void uly_run_refuse(uly_bound *b, uly_error *error) {
+  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++)
+    if (b->exchanges_on[a] && b->comms[a]->n_ranks > 1) {
+      b->comms[a]->ops->abort(b->comms[a], error->text);
+      b->failed = true;
+    }
+  uly_bound_prefix(b, error);
+}
+
 uly_status uly_bound_shape(const uly_bound *b, uint32_t tensor, uly_error *error, int64_t *out_dims, int64_t *out_start, int64_t *out_local) {
   const uly_tensor *t = &b->loaded->tables.tensors[tensor];
   for (uint32_t d = 0; d < t->rank; d++) {

@@ -1,0 +1,156 @@
+// Opens a model.so. The file is read and judged with libelf before it is mapped, since mapping a truncated one would kill the process, and since code that the
+// processor cannot run, or that would run on load, must not get that far.
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/env.h"
+#include "runtime/base/features.h"
+#include "runtime/loaded.h"
+
+typedef struct file {
+  const char *path;
+  int fd;
+  uint64_t bytes;
+  Elf *elf;
+} file;
+
+static uly_status truncated(const file *f, const char *what, uint64_t end, uly_error *error) {
+  return uly_fail(error, ULY_INVALID_INPUT, "%s is truncated: its %s reach to byte %llu, the file has %llu", f->path, what, (unsigned long long)end,
+                  (unsigned long long)f->bytes);
+}
+
+static bool ends_by(uint64_t offset, uint64_t bytes, uint64_t limit, uint64_t *out_end) {
+  return !__builtin_add_overflow(offset, bytes, out_end) && *out_end <= limit;
+}
+
+static uly_status check_header(const file *f, uly_error *error) {
+  GElf_Ehdr h;
+  uint64_t end;
+  if (elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &h)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: not an ELF file", f->path);
+  if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != EM_X86_64 || h.e_type != ET_DYN)
+    return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: not a shared library for x86-64", f->path);
+  if (!ends_by(h.e_phoff, (uint64_t)h.e_phnum * h.e_phentsize, f->bytes, &end)) return truncated(f, "program headers", end, error);
+  if (!ends_by(h.e_shoff, (uint64_t)h.e_shnum * h.e_shentsize, f->bytes, &end)) return truncated(f, "section headers", end, error);
+  return ULY_OK;
+}
+
+static uly_status check_dynamic(const file *f, const GElf_Phdr *p, uly_error *error) {
+  Elf_Data *data = elf_getdata_rawchunk(f->elf, (int64_t)p->p_offset, p->p_filesz, ELF_T_DYN);
+  GElf_Dyn d;
+  for (int i = 0; data && gelf_getdyn(data, i, &d) && d.d_tag != DT_NULL; i++) {
+    bool runs = d.d_tag == DT_INIT || d.d_tag == DT_FINI;
+    bool has_array = (d.d_tag == DT_INIT_ARRAYSZ || d.d_tag == DT_FINI_ARRAYSZ || d.d_tag == DT_PREINIT_ARRAYSZ) && d.d_un.d_val != 0;
+    if (runs || has_array) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it would run code when it is loaded", f->path);
+  }
+  return ULY_OK;
+}
+
+// Looks for our note in |data|; true with *out_note filled.
+static bool find_note(Elf_Data *data, uly_note *out_note, size_t *out_bytes) {
+  GElf_Nhdr n;
+  size_t name, desc, at = 0;
+  while (data && (at = gelf_getnote(data, at, &n, &name, &desc)) > 0) {
+    if (n.n_type != ULY_NOTE_TYPE || n.n_namesz != sizeof "ulyc" || memcmp((const char *)data->d_buf + name, "ulyc", sizeof "ulyc") != 0) continue;
+    *out_bytes = n.n_descsz;
+    memcpy(out_note, (const char *)data->d_buf + desc, n.n_descsz < sizeof *out_note ? n.n_descsz : sizeof *out_note);
+    return true;
+  }
+  return false;
+}
+
+static uly_status check_segments(const file *f, uly_error *error, uly_note *out_note, size_t *out_bytes) {
+  size_t n;
+  uint64_t end;
+  *out_bytes = 0;
+  if (elf_getphdrnum(f->elf, &n) != 0) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: %s", f->path, elf_errmsg(-1));
+  for (size_t i = 0; i < n; i++) {
+    GElf_Phdr p;
+    if (!gelf_getphdr(f->elf, (int)i, &p)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: %s", f->path, elf_errmsg(-1));
+    if (!ends_by(p.p_offset, p.p_filesz, f->bytes, &end)) return truncated(f, "segments", end, error);
+    if (p.p_type == PT_DYNAMIC) ULY_TRY(check_dynamic(f, &p, error));
+    if (p.p_type == PT_NOTE && !*out_bytes) find_note(elf_getdata_rawchunk(f->elf, (int64_t)p.p_offset, p.p_filesz, ELF_T_NHDR), out_note, out_bytes);
+  }
+  for (Elf_Scn *s = NULL; (s = elf_nextscn(f->elf, s));) {
+    GElf_Shdr h;
+    if (!gelf_getshdr(s, &h) || h.sh_type == SHT_NOBITS) continue;
+    if (!ends_by(h.sh_offset, h.sh_size, f->bytes, &end)) return truncated(f, "sections", end, error);
+    if (h.sh_type == SHT_NOTE && !*out_bytes) find_note(elf_getdata(s, NULL), out_note, out_bytes);
+  }
+  return ULY_OK;
+}
+
+static uly_status check_note(const file *f, const uly_note *note, size_t bytes, uly_error *error) {
+  uint32_t level;
+  if (!bytes) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it has no note of ulyc", f->path);
+  if (bytes < offsetof(uly_note, blob_bytes)) return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes, too few", f->path, bytes);
+  if (note->abi_major != ULY_ABI_MAJOR)
+    return uly_fail(error, ULY_INVALID_INPUT, "%s has ABI %u.%u, this runtime reads %u.%u: compile it again", f->path, note->abi_major, note->abi_minor,
+                    ULY_ABI_MAJOR, ULY_ABI_MINOR);
+  if (bytes < sizeof *note || note->struct_size < sizeof *note || note->n_levels < 1 || note->n_levels > ULY_MAX_LEVELS)
+    return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes and %u CPU levels", f->path, bytes, note->n_levels);
+  uly_status status = uly_level_choose(note->levels, note->n_levels, uly_cpu_features(), uly_env_text(ULY_ENV_CPU_LEVEL), error, &level);
+  if (status != ULY_OK) uly_error_prefix(error, "%s: ", f->path);
+  return status;
+}
+
+static uly_status judge(file *f, uly_error *error, uly_note *out_note) {
+  struct stat st;
+  size_t note_bytes;
+  if (f->fd < 0 || fstat(f->fd, &st) != 0) return uly_fail(error, ULY_IO, "cannot open %s: %s", f->path, strerror(errno));
+  if (!S_ISREG(st.st_mode)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a regular file", f->path);
+  f->bytes = (uint64_t)st.st_size;
+  if (elf_version(EV_CURRENT) == EV_NONE || !(f->elf = elf_begin(f->fd, ELF_C_READ, NULL)))
+    return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, elf_errmsg(-1));
+  ULY_TRY(check_header(f, error));
+  ULY_TRY(check_segments(f, error, out_note, &note_bytes));
+  return check_note(f, out_note, note_bytes, error);
+}
+
+// Maps the file and takes its descriptor. The dynamic linker gives a library of the same name that is loaded already, whatever the file holds by now.
+static uly_status map(const char *path, const uly_note *note, uly_error *error, void **out_library, const uly_model **out_model) {
+  char *full = realpath(path, NULL); // with a slash, so that no search path is used
+  if (!full) return uly_fail(error, ULY_IO, "cannot open %s: %s", path, strerror(errno));
+  *out_library = dlopen(full, RTLD_NOW | RTLD_LOCAL);
+  free(full);
+  if (!*out_library) return uly_fail(error, ULY_INVALID_INPUT, "cannot load %s: %s", path, dlerror());
+  void *symbol = dlsym(*out_library, ULY_QUERY_SYMBOL);
+  uly_query query;
+  if (!symbol) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it does not export %s", path, ULY_QUERY_SYMBOL);
+  memcpy(&query, &symbol, sizeof query);
+  *out_model = query();
+  if (!*out_model || !(*out_model)->blob) return uly_fail(error, ULY_INVALID_INPUT, "%s has no tables", path);
+  const uly_blob *blob = (*out_model)->blob;
+  if (blob->bytes != note->blob_bytes || memcmp(blob->program, note->program, sizeof note->program) != 0)
+    return uly_fail(error, ULY_INVALID_INPUT,
+                    "%s has changed since it was loaded into this process: give the new version another name, or destroy the old model first", path);
+  return ULY_OK;
+}
+
+uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded) {
+  uly_note note = {0};
+  file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  uly_status status = judge(&f, error, &note);
+  if (f.elf) elf_end(f.elf);
+  if (f.fd >= 0) close(f.fd);
+  if (status != ULY_OK) return status;
+  void *library = NULL;
+  const uly_model *model = NULL;
+  status = map(path, &note, error, &library, &model);
+  if (status == ULY_OK) {
+    status = uly_loaded_create(model, error, out_loaded);
+    if (status != ULY_OK) uly_error_prefix(error, "%s: ", path);
+  }
+  if (status == ULY_OK)
+    (*out_loaded)->library = library;
+  else if (library)
+    dlclose(library);
+  return status;
+}
