@@ -111,7 +111,7 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add_int(table, &n, "uly_rows_cols", desc->u.rows.cols);
     add(table, &n, "uly_rows_eps", 0, desc->u.rows.eps);
     break;
-  case ULY_KERNEL_GATHER: add_int(table, &n, "uly_gather_ids", desc->u.gather.ids); break;
+  case ULY_KERNEL_GATHER: add_int(table, &n, "uly_gather_wide", desc->u.gather.ids == ULY_I64); break;
   case ULY_KERNEL_MOVE:
   case ULY_KERNEL_ROWSUM:
   case ULY_KERNEL_ROUND:

@@ -1,0 +1,18 @@
+// out[i] = the ranks' parts of an exact sum (rowsum.c), added and rounded once; calling convention in kernel_abi.h.
+// Bits: none, the sum is exact, so the ranks' order does not matter either.
+
+#include "codegen/cpu/templates/exact_sum.h"
+
+ULY_KERNEL(uly_kernel_round) {
+  const uly_arg *parts = &call->op[ULY_ROUND_PARTS];
+  float *out = ptr(call, ULY_ROUND_OUT);
+  for (int64_t i = call->lo; i < call->hi; i++) {
+    int64_t sum[ULY_EXACT_LIMBS] = {0};
+    for (int64_t p = 0; p < parts->n; p++) {
+      const int64_t *part = (const int64_t *)parts->p[p] + i * ULY_EXACT_LIMBS;
+      for (int j = 0; j < EXACT_VALUE_LIMBS; j++) sum[j] += part[j];
+      sum[EXACT_VALUE_LIMBS] |= part[EXACT_VALUE_LIMBS];
+    }
+    out[i] = exact_round(sum);
+  }
+}

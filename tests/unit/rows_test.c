@@ -1,0 +1,306 @@
+// Kernels that work row by row: norms and sums in float64's neighbourhood, equal bits however rows are cut, exact sums over rows, gathers with bad ids, moves to and from
+// messages. NaN stands in everything that must not be read, unreadable pages behind every tensor.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/kernel_loader.h"
+
+static uint64_t seed = 1234567890123456789u;
+static uint64_t random_bits(void) {
+  seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+  return seed;
+}
+static double uniform(double lo, double hi) { return lo + (hi - lo) * (double)(random_bits() >> 11) * 0x1p-53; }
+
+// ---- norms and sums --------------------------------------------------------------------------------------------------------------------------
+
+// Operands: x [rows, cols], r [rows, cols] (added to x), weight [cols], bias [cols], out [rows, cols] or [rows].
+enum { X, R, WEIGHT, BIAS, OUT, VAL_ROW = ULY_ROWS_N_VALS, VAL_ONE };
+static const double eps = 1e-5;
+
+static void set_hook(uly_hook *h, uly_arena *arena, const char *text, int n_inputs, const int *ops, int n) {
+  *h = (uly_hook){.present = true, .expr = uly_test_expr(arena, text), .n_inputs = n_inputs, .n_operands = n, .start = {-1, -1, -1, -1}};
+  for (int j = 0; j < n; j++) h->operands[j] = (uly_hook_operand){.op = ops[j], .dtype = ULY_F32, .stride = {ops[j] < WEIGHT ? VAL_ROW : -1, -1, -1, -2}};
+}
+
+static uint32_t add_norm(uly_program *p, uly_rows_mode mode, int64_t cols) {
+  uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWS, .u.rows = {.mode = mode, .cols = cols, .eps = eps}};
+  set_hook(&desc.u.rows.in, p->arena, "x0 + x1", 0, (int[]){X, R}, 2);
+  if (mode == ULY_ROWS_SUM) set_hook(&desc.u.rows.out, p->arena, "2.0 * x0", 1, NULL, 0);
+  else set_hook(&desc.u.rows.out, p->arena, "x0 * x1 + x2", 1, (int[]){WEIGHT, BIAS}, 2);
+  desc.u.rows.out.out = (uly_hook_operand){.op = OUT, .dtype = ULY_F32, .stride = {mode == ULY_ROWS_SUM ? VAL_ONE : VAL_ROW, -1, -1, -2}};
+  return uly_test_add_kernel(p, &desc);
+}
+
+static void expected(uly_rows_mode mode, const float *x, const float *r, const float *w, const float *b, int64_t cols, double *out) {
+  double sum = 0, squares = 0, mean = 0;
+  for (int64_t c = 0; c < cols; c++) sum += (double)(x[c] + r[c]);
+  if (mode == ULY_ROWS_LAYERNORM) mean = sum / (double)cols;
+  for (int64_t c = 0; c < cols; c++) squares += ((double)(x[c] + r[c]) - mean) * ((double)(x[c] + r[c]) - mean);
+  out[0] = 2 * sum;
+  if (mode == ULY_ROWS_SUM) return;
+  for (int64_t c = 0; c < cols; c++) out[c] = ((double)(x[c] + r[c]) - mean) / sqrt(squares / (double)cols + eps) * (double)w[c] + (double)b[c];
+}
+
+typedef struct norm_data {
+  int64_t rows, cols;
+  float *x, *r, *w, *b, *out;
+} norm_data;
+
+static float *random_floats(int64_t n, double shift) {
+  float *p = uly_test_guarded((size_t)n * sizeof *p);
+  for (int64_t i = 0; i < n; i++) p[i] = (float)(uniform(-2, 2) + shift);
+  return p;
+}
+
+static void run_norm(const uly_test_model *m, uint32_t level, uint32_t kernel, const norm_data *d, int64_t lo, int64_t hi) {
+  uly_test_call c;
+  uly_test_call_init(&c);
+  void *pointers[] = {d->x, d->r, d->w, d->b, d->out};
+  memcpy(c.pointers, pointers, sizeof pointers);
+  c.numbers[ULY_ROWS_N0] = d->rows, c.numbers[ULY_ROWS_N1] = c.numbers[ULY_ROWS_N2] = 1, c.numbers[ULY_ROWS_COLS] = d->cols;
+  c.numbers[VAL_ROW] = d->cols, c.numbers[VAL_ONE] = 1;
+  uly_test_run(m, level, kernel, &c, lo, hi);
+}
+
+static double check_norm(const uly_test_model *m, uint32_t level, uint32_t kernel, uly_rows_mode mode, const norm_data *d) {
+  double *want = malloc(sizeof *want * (size_t)d->cols), worst = 0;
+  int64_t width = mode == ULY_ROWS_SUM ? 1 : d->cols;
+  float *whole = malloc(sizeof *whole * (size_t)(d->rows * width));
+  for (int64_t i = 0; i < d->rows * width; i++) d->out[i] = NAN;
+  run_norm(m, level, kernel, d, 0, d->rows);
+  memcpy(whole, d->out, sizeof *whole * (size_t)(d->rows * width));
+  for (int64_t i = 0; i < d->rows; i++) {
+    expected(mode, d->x + i * d->cols, d->r + i * d->cols, d->w, d->b, d->cols, want);
+    for (int64_t c = 0; c < width; c++) worst = fmax(worst, fabs((double)whole[i * width + c] - want[c]) / fmax(1, fabs(want[c])));
+  }
+  for (int64_t i = 0; i < d->rows * width; i++) d->out[i] = NAN;
+  for (int64_t i = d->rows; i-- > 0;) run_norm(m, level, kernel, d, i, i + 1); // one by one, backwards: the same bits
+  assert_memory_equal(whole, d->out, sizeof *whole * (size_t)(d->rows * width));
+  free(want), free(whole);
+  return worst;
+}
+
+static void norms(void **state) {
+  (void)state;
+  static const int64_t widths[] = {1, 7, 8, 16, 31, 64, 100, 384, 1000, 4096};
+  enum { N_WIDTHS = sizeof widths / sizeof *widths, ROWS = 5 };
+  uly_program *p = uly_test_program();
+  for (int mode = ULY_ROWS_RMSNORM; mode <= ULY_ROWS_SUM; mode++) {
+    add_norm(p, (uly_rows_mode)mode, 0);
+    add_norm(p, (uly_rows_mode)mode, 384);
+  }
+  uly_test_model m = uly_test_load(p);
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (uint32_t k = 0; k < p->n_kernels; k++)
+      for (int i = 0; i < N_WIDTHS; i++) {
+        const uly_rows_desc *desc = &p->kernels[k]->u.rows;
+        if (desc->cols && desc->cols != widths[i]) continue;
+        norm_data d = {ROWS, widths[i], random_floats(ROWS * widths[i], 3), random_floats(ROWS * widths[i], 0), random_floats(widths[i], 0), random_floats(widths[i], 0), NULL};
+        d.out = random_floats(ROWS * (desc->mode == ULY_ROWS_SUM ? 1 : widths[i]), 0);
+        double error = check_norm(&m, l, k, desc->mode, &d);
+        if (error > 1.5e-6) fail_msg("mode %d, %d columns: error %g", desc->mode, (int)widths[i], error);
+      }
+  uly_test_unload(&m);
+}
+
+// ---- exact sums ------------------------------------------------------------------------------------------------------------------------------
+
+enum { VAL_SUM_0 = ULY_ROWSUM_N_VALS, VAL_SUM_1 };
+
+static uint32_t add_rowsum(uly_program *p) {
+  uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWSUM}, round = {.kind = ULY_KERNEL_ROUND};
+  uly_hook *h = &desc.u.rowsum.term;
+  *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1}};
+  h->operands[0] = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {VAL_SUM_0, VAL_SUM_1, -1, -2}};
+  uint32_t first = uly_test_add_kernel(p, &desc);
+  uly_test_add_kernel(p, &round);
+  return first;
+}
+
+// x [rows][outer][cols] cut into |n_parts| runs of rows.
+static void sum_rows(const uly_test_model *m, uint32_t level, const float *x, int64_t rows, int64_t outer, int64_t cols, int n_parts, float *out) {
+  enum { MAX_PARTS = 8 };
+  void *parts[MAX_PARTS];
+  for (int p = 0; p < n_parts; p++) {
+    int64_t from = rows * p / n_parts, to = rows * (p + 1) / n_parts, items = outer * ((cols + 15) / 16);
+    uly_test_call c;
+    uly_test_call_init(&c);
+    parts[p] = uly_test_guarded((size_t)(outer * cols * ULY_EXACT_LIMBS) * 8);
+    memset(parts[p], 0xff, (size_t)(outer * cols * ULY_EXACT_LIMBS) * 8);
+    c.pointers[0] = parts[p], c.pointers[1] = (void *)(uintptr_t)(x + from * outer * cols);
+    c.numbers[ULY_ROWSUM_N0] = to - from, c.numbers[ULY_ROWSUM_N1] = outer, c.numbers[ULY_ROWSUM_N2] = 1, c.numbers[ULY_ROWSUM_COLS] = cols;
+    c.numbers[VAL_SUM_0] = outer * cols, c.numbers[VAL_SUM_1] = cols;
+    uly_test_run(m, level, 0, &c, 0, items / 2);
+    uly_test_run(m, level, 0, &c, items / 2, items);
+  }
+  uly_test_call c;
+  uly_test_call_init(&c);
+  c.args[ULY_ROUND_PARTS] = (uly_arg){parts, n_parts};
+  c.pointers[ULY_ROUND_OUT] = out;
+  uly_test_run(m, level, 1, &c, 0, outer * cols);
+}
+
+static void exact_sums(void **state) {
+  (void)state;
+  enum { ROWS = 50, OUTER = 3, COLS = 21, N = OUTER * COLS };
+  uly_program *p = uly_test_program();
+  add_rowsum(p);
+  uly_test_model m = uly_test_load(p);
+  float *x = uly_test_guarded(sizeof(float) * ROWS * N), out[N], again[N];
+  for (int trial = 0; trial < 20; trial++) {
+    for (int i = 0; i < ROWS * N; i++) x[i] = (float)ldexp(uniform(-1, 1), (int)(random_bits() % (trial < 10 ? 30 : 8)) - (trial % 5 == 4 ? 140 : 10));
+    if (trial == 3) // cancels but for the smallest term
+      for (int c = 0; c < N; c++) x[7 * N + c] = 1e30f, x[33 * N + c] = -1e30f;
+    for (uint32_t l = 0; l < uly_test_levels(&m); l++) {
+      sum_rows(&m, l, x, ROWS, OUTER, COLS, 1, out);
+      for (int parts = 2; parts <= 8; parts += 3) {
+        sum_rows(&m, l, x, ROWS, OUTER, COLS, parts, again);
+        assert_memory_equal(out, again, sizeof out);
+      }
+      for (int c = 0; c < N; c++) {
+        __float128 exact = 0; // 113 bits hold all of it, but for trial 3, where both large terms come and go
+        for (int i = 0; i < ROWS; i++)
+          if (trial != 3 || (i != 7 && i != 33)) exact += (__float128)x[i * N + c];
+        float want = (float)exact;
+        assert_true(memcmp(&want, &out[c], 4) == 0 || want == out[c]);
+      }
+    }
+  }
+  uly_test_unload(&m);
+}
+
+static void sums_of_special_values(void **state) {
+  (void)state;
+  static const struct {
+    float terms[3], sum;
+  } cases[] = {{{1, NAN, 2}, NAN}, {{INFINITY, 1, 2}, INFINITY}, {{-INFINITY, 1, 2}, -INFINITY}, {{INFINITY, 1, -INFINITY}, NAN}, {{3e38f, 3e38f, -3e38f}, 3e38f}, {{3e38f, 3e38f, 0}, INFINITY},
+               {{-3e38f, -3e38f, 0}, -INFINITY}, {{0, 0, 0}, 0}, {{-1, 0.5f, 0.5f}, 0}, {{16777216, 1, 0}, 16777216}, {{16777216, 1, 1}, 16777218}, {{16777218, 1, 0}, 16777220},
+               {{-16777216, -1, -0.0625f}, -16777218}, {{0x1p-126f, 0x1p-126f, -0x1p-126f}, 0x1p-126f}, {{0x1.fffffep-126f, 0x1p-125f, 0}, 0x1.ffffffp-125f}};
+  enum { CASES = sizeof cases / sizeof *cases };
+  uly_program *p = uly_test_program();
+  add_rowsum(p);
+  uly_test_model m = uly_test_load(p);
+  float x[3 * CASES], out[CASES];
+  for (int i = 0; i < CASES; i++)
+    for (int t = 0; t < 3; t++) x[t * CASES + i] = cases[i].terms[t];
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++) {
+    sum_rows(&m, l, x, 3, 1, CASES, 2, out);
+    for (int i = 0; i < CASES; i++)
+      if (!(isnan(cases[i].sum) ? isnan(out[i]) : out[i] == cases[i].sum)) fail_msg("case %d: %a, not %a", i, (double)out[i], (double)cases[i].sum);
+  }
+  uly_test_unload(&m);
+}
+
+// ---- gather ----------------------------------------------------------------------------------------------------------------------------------
+
+static void gathers(void **state) {
+  (void)state;
+  uly_program *p = uly_test_program();
+  for (int wide = 0; wide < 2; wide++) {
+    uly_kernel_desc desc = {.kind = ULY_KERNEL_GATHER, .u.gather = {.ids = wide ? ULY_I64 : ULY_I32}};
+    uly_test_add_kernel(p, &desc);
+  }
+  uly_test_model m = uly_test_load(p);
+  enum { LIMIT = 9, N0 = 4, N1 = 3 };
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (uint32_t k = 0; k < 2; k++)
+      for (int bytes = 1; bytes < 200; bytes += 13) {
+        unsigned char *table = uly_test_guarded((size_t)(LIMIT * bytes)), *out = uly_test_guarded((size_t)(N0 * N1 * bytes));
+        int64_t ids64[N1 * N0];
+        int32_t ids32[N1 * N0];
+        for (int i = 0; i < LIMIT * bytes; i++) table[i] = (unsigned char)random_bits();
+        for (int i = 0; i < N0 * N1; i++) ids64[i] = (int64_t)(random_bits() % LIMIT);
+        ids64[5] = k ? LIMIT + (1ll << 40) : LIMIT;
+        for (int i = 0; i < N0 * N1; i++) ids32[i] = (int32_t)ids64[i];
+        memset(out, 0xee, (size_t)(N0 * N1 * bytes));
+        uly_test_call c;
+        uly_test_call_init(&c);
+        c.pointers[ULY_GATHER_IDS] = k ? (void *)ids64 : ids32, c.pointers[ULY_GATHER_W] = table, c.pointers[ULY_GATHER_OUT] = out;
+        c.numbers[ULY_GATHER_N0] = N0, c.numbers[ULY_GATHER_N1] = N1, c.numbers[ULY_GATHER_ROW_BYTES] = bytes, c.numbers[ULY_GATHER_LIMIT] = LIMIT;
+        c.numbers[ULY_GATHER_IDS_0] = 1, c.numbers[ULY_GATHER_IDS_1] = N0; // ids [N1][N0]
+        c.numbers[ULY_GATHER_OUT_0] = N1 * bytes, c.numbers[ULY_GATHER_OUT_1] = bytes;
+        uly_test_run(&m, l, k, &c, 0, N0 * N1);
+        int bad = 0;
+        for (int i = 0; i < N0 * N1; i++) {
+          int64_t id = ids64[i % N1 * N0 + i / N1];
+          for (int b = 0; b < bytes; b++) assert_int_equal(out[i * bytes + b], id < LIMIT ? table[id * bytes + b] : 0);
+          if (id >= LIMIT) bad = i;
+        }
+        assert_int_equal(c.fault.code, ULY_FAULT_INDEX_RANGE);
+        assert_true(c.fault.a == ids64[5] && c.fault.b == LIMIT && c.fault.c == bad);
+      }
+  uly_test_unload(&m);
+}
+
+// ---- moves -----------------------------------------------------------------------------------------------------------------------------------
+
+// [n0][n1][n2] elements with their index in them, from |sources| pointers cut along a dim to |targets|, overlapping.
+static void move_case(const uly_test_model *m, uint32_t level, int64_t src_dim, int64_t dst_dim) {
+  enum { P = 3, N0 = 5, N1 = 4, N2 = 6, N = N0 * N1 * N2, BYTES = 4 };
+  static const int64_t n[3] = {N0, N1, N2};
+  int64_t first[2][P], count[2][P], stride[2][3][P], offset[2][P], dims[2] = {src_dim, dst_dim}, n_pointers[2];
+  int32_t *data[2][P];
+  void *pointers[2][P];
+  uly_test_call c;
+  uly_test_call_init(&c);
+  for (int side = 0; side < 2; side++) {
+    int64_t dim = dims[side];
+    n_pointers[side] = dim < 0 ? 1 : P;
+    for (int p = 0; p < P; p++) {
+      int64_t size[3] = {N0, N1, N2};
+      first[side][p] = dim < 0 ? 0 : p * n[dim] / P;
+      count[side][p] = dim < 0 ? 0 : (p + 1) * n[dim] / P - first[side][p] + (side && p + 1 < P); // destinations overlap by one
+      if (dim >= 0) size[dim] = count[side][p];
+      offset[side][p] = 8 * p;
+      stride[side][2][p] = BYTES, stride[side][1][p] = BYTES * size[2], stride[side][0][p] = BYTES * size[2] * size[1];
+      size_t bytes = (size_t)(size[0] * stride[side][0][p] + offset[side][p]);
+      data[side][p] = uly_test_guarded(bytes);
+      memset(data[side][p], 0xff, bytes);
+      pointers[side][p] = data[side][p];
+    }
+    c.args[side] = (uly_arg){pointers[side], n_pointers[side]};
+    c.numbers[side ? ULY_MOVE_DST_EACH : ULY_MOVE_SRC_EACH] = dim >= 0;
+    c.numbers[side ? ULY_MOVE_DST_DIM : ULY_MOVE_SRC_DIM] = dim;
+    for (int d = 0; d < 3; d++) c.vals[(side ? ULY_MOVE_DST_0 : ULY_MOVE_SRC_0) + d] = stride[side][d];
+    c.vals[side ? ULY_MOVE_DST_OFFSET : ULY_MOVE_SRC_OFFSET] = offset[side];
+    c.vals[side ? ULY_MOVE_DST_FIRST : ULY_MOVE_SRC_FIRST] = first[side];
+    c.vals[side ? ULY_MOVE_DST_COUNT : ULY_MOVE_SRC_COUNT] = count[side];
+  }
+  c.numbers[ULY_MOVE_N0] = N0, c.numbers[ULY_MOVE_N1] = N1, c.numbers[ULY_MOVE_N2] = N2, c.numbers[ULY_MOVE_BYTES] = BYTES;
+  for (int pass = 0; pass < 2; pass++) {
+    if (pass) uly_test_run(m, level, 0, &c, 0, 2), uly_test_run(m, level, 0, &c, 2, N0);
+    for (int64_t e = 0; e < N; e++) {
+      int64_t i[3] = {e / N2 / N1, e / N2 % N1, e % N2};
+      for (int p = 0; p < n_pointers[pass]; p++) {
+        int64_t at = offset[pass][p];
+        if (dims[pass] >= 0 && (i[dims[pass]] < first[pass][p] || i[dims[pass]] >= first[pass][p] + count[pass][p])) continue;
+        for (int d = 0; d < 3; d++) at += (i[d] - (d == dims[pass] ? first[pass][p] : 0)) * stride[pass][d][p];
+        int32_t *element = &data[pass][p][at / BYTES];
+        if (pass == 0) *element = (int32_t)e;
+        else assert_int_equal(*element, e);
+      }
+    }
+  }
+}
+
+static void moves(void **state) {
+  (void)state;
+  uly_program *p = uly_test_program();
+  uly_kernel_desc desc = {.kind = ULY_KERNEL_MOVE};
+  uly_test_add_kernel(p, &desc);
+  uly_test_model m = uly_test_load(p);
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (int64_t s = -1; s < 3; s++)
+      for (int64_t d = -1; d < 3; d++) move_case(&m, l, s, d);
+  uly_test_unload(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values), cmocka_unit_test(gathers), cmocka_unit_test(moves)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
