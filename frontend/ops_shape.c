@@ -1,0 +1,291 @@
+// Functions that move elements, sum them, or change their dtype.
+#include "frontend/checker.h"
+
+#include <math.h>
+
+static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type, int64_t dim) {
+  uly_graph_value *value = uly_build_value(call->c, op, call->ast->loc, type, &call->args[0].u.tensor, 1);
+  value->u.heads.count = dim;
+  return uly_build_tensor(value, call->args[0].weak);
+}
+
+// ---- cast -----------------------------------------------------------------------------------------------------------------------------------------------------
+
+static uly_value cast_number(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n) {
+  uly_dtype dtype = *(const uly_dtype *)context;
+  uly_scalar_type want = uly_map_scalar_type(dtype);
+  (void)n;
+  if (want == ULY_SCALAR_BOOL) return uly_static_apply(c, scope, loc, ULY_SC_NE, (uly_value[]){args[0], uly_static_int(0)}, 2);
+  if (want == ULY_SCALAR_INT) return uly_static_apply(c, scope, loc, ULY_SC_INT, args, 1);
+  uly_value value = uly_static_apply(c, scope, loc, ULY_SC_FLOAT, args, 1);
+  if (value.kind != ULY_VALUE_NUMBER) return value;
+  uint64_t rounded;
+  uly_dtype_store(dtype, &rounded, 0, value.u.number.f);
+  return uly_static_float(uly_dtype_load(dtype, &rounded, 0));
+}
+
+uly_value uly_build_cast(uly_call *call) {
+  enum { X, DTYPE };
+  if (call->args[DTYPE].kind != ULY_VALUE_DTYPE) {
+    ULY_CHECK_ERROR(call->c, call->scope, call->locs[DTYPE], ULY_D(STATIC_WANTED), "the second argument of cast", "a dtype", uly_value_describe(&call->args[DTYPE]));
+    return uly_poison();
+  }
+  uly_dtype dtype = call->args[DTYPE].dtype;
+  const uly_value *x = &call->args[X], *item = x->kind == ULY_VALUE_VARYING ? &x->u.list.items[0] : x;
+  if (item->kind == ULY_VALUE_NUMBER) return uly_static_each(call->c, call->scope, call->ast->loc, cast_number, &dtype, x, 1);
+  if (x->kind == ULY_VALUE_SIZE) return uly_eval_apply(call->c, call->scope, call->ast->loc, uly_map_scalar_type(dtype) == ULY_SCALAR_FLOAT ? ULY_SC_FLOAT : ULY_SC_INT, x, 1);
+  return uly_call_tensor(call, X) ? uly_map_cast(call->c, call->ast->loc, *x, dtype) : uly_poison();
+}
+
+// ---- sums -----------------------------------------------------------------------------------------------------------------------------------------------------
+
+enum { SUM_X, SUM_DIM, SUM_KEEP };
+
+static uly_value build_sum(uly_call *call, uly_dim *out_size) {
+  int32_t dim;
+  bool keep = false;
+  if (!uly_call_rank(call, SUM_X, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_dim(call, SUM_DIM, call->args[SUM_X].u.tensor->type.rank, &dim)) return uly_poison();
+  if (call->given[SUM_KEEP] && !uly_static_get_bool(call->c, call->scope, call->locs[SUM_KEEP], call->args[SUM_KEEP], "`keep`", &keep)) return uly_poison();
+  uly_graph_value *x = call->args[SUM_X].u.tensor;
+  uly_tensor_type type = x->type;
+  *out_size = type.dims[dim];
+  if (type.dtype == ULY_BOOL) {
+    ULY_CHECK_ERROR(call->c, call->scope, call->locs[SUM_X], ULY_D(FLOAT_WANTED), 1, "x", "bool");
+    return uly_poison();
+  }
+  if (!uly_dtype_get(type.dtype)->is_float) {
+    type.dtype = ULY_I64;
+    uly_check_unsupported(call->c, call->ast->loc, "a sum of ints");
+  }
+  if (keep) {
+    type.dims[dim] = uly_dim_const(1);
+  } else {
+    memmove(&type.dims[dim], &type.dims[dim + 1], sizeof *type.dims * (size_t)(type.rank - dim - 1));
+    type.rank--;
+  }
+  uly_graph_value *value = uly_build_value(call->c, ULY_OP_SUM, call->ast->loc, &type, &x, 1);
+  value->u.sum.dim = dim;
+  value->u.sum.keep = keep;
+  return uly_build_tensor(value, call->args[SUM_X].weak);
+}
+
+uly_value uly_build_sum(uly_call *call) {
+  uly_dim size;
+  return build_sum(call, &size);
+}
+
+uly_value uly_build_mean(uly_call *call) {
+  uly_dim size;
+  if (!uly_call_float_tensor(call, SUM_X)) return uly_poison();
+  uly_value sum = build_sum(call, &size);
+  if (sum.kind == ULY_VALUE_POISON) return sum;
+  uly_value count = uly_dim_value(call->c, size);
+  count = uly_eval_apply(call->c, call->scope, call->ast->loc, ULY_SC_FLOAT, &count, 1);
+  return uly_eval_apply(call->c, call->scope, call->ast->loc, ULY_SC_DIV, (uly_value[]){sum, count}, 2);
+}
+
+uly_value uly_build_softmax(uly_call *call) {
+  if (!uly_call_rank(call, 0, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0)) return uly_poison();
+  const uly_tensor_type *type = &call->args[0].u.tensor->type;
+  return build(call, ULY_OP_SOFTMAX, type, type->rank - 1);
+}
+
+// ---- reshape, split, concat, transpose ------------------------------------------------------------------------------------------------------------------------
+
+// A number of elements: a constant times dims that are not constant, sorted.
+typedef struct product {
+  int64_t constant;
+  uly_dim dims[ULY_GRAPH_MAX_DIMS];
+  int32_t n;
+} product;
+
+static bool element_count(const uly_tensor_type *type, product *out) {
+  *out = (product){.constant = 1};
+  for (int32_t i = 0; i < type->rank; i++) {
+    uly_dim dim = type->dims[i];
+    int64_t factor = uly_dim_is_const(dim) ? dim.add : dim.add == 0 ? dim.mul : 1;
+    if (__builtin_mul_overflow(out->constant, factor, &out->constant)) return false;
+    if (uly_dim_is_const(dim)) continue;
+    if (dim.add == 0) dim.mul = 1;
+    int32_t at = out->n++;
+    for (; at > 0 && (out->dims[at - 1].symbol > dim.symbol || (out->dims[at - 1].symbol == dim.symbol && out->dims[at - 1].mul > dim.mul)); at--) out->dims[at] = out->dims[at - 1];
+    out->dims[at] = dim;
+  }
+  return true;
+}
+
+static bool same_count(const uly_tensor_type *a, const uly_tensor_type *b) {
+  product x, y;
+  if (!element_count(a, &x) || !element_count(b, &y) || x.constant != y.constant || x.n != y.n) return false;
+  for (int32_t i = 0; i < x.n; i++)
+    if (!uly_dim_equal(x.dims[i], y.dims[i])) return false;
+  return true;
+}
+
+uly_value uly_build_reshape(uly_call *call) {
+  enum { X, DIMS };
+  uly_checker *c = call->c;
+  const uly_value *dims = &call->args[DIMS];
+  if (!uly_call_tensor(call, X)) return uly_poison();
+  uly_tensor_type type = {.dtype = call->args[X].u.tensor->type.dtype};
+  if (dims->kind != ULY_VALUE_LIST) {
+    ULY_CHECK_ERROR(c, call->scope, call->locs[DIMS], ULY_D(STATIC_WANTED), "the shape of reshape", "a list of dims", uly_value_describe(dims));
+    return uly_poison();
+  }
+  if (dims->u.list.n > ULY_GRAPH_MAX_DIMS) {
+    ULY_CHECK_ERROR(c, call->scope, call->locs[DIMS], ULY_D(RANK_LIMIT), dims->u.list.n, ULY_GRAPH_MAX_DIMS);
+    return uly_poison();
+  }
+  for (int32_t i = 0; i < dims->u.list.n; i++)
+    if (!uly_dim_of_value(c, call->scope, call->locs[DIMS], dims->u.list.items[i], &type.dims[type.rank++])) return uly_poison();
+  if (same_count(&type, &call->args[X].u.tensor->type)) return build(call, ULY_OP_RESHAPE, &type, 0);
+  uly_str from = uly_shape_text(c, &call->args[X].u.tensor->type), to = uly_shape_text(c, &type);
+  ULY_CHECK_ERROR(c, call->scope, call->locs[DIMS], ULY_D(RESHAPE_COUNT), ULY_STR_ARG(from), ULY_STR_ARG(to));
+  return uly_poison();
+}
+
+uly_value uly_build_split(uly_call *call) {
+  enum { X, SIZES };
+  uly_checker *c = call->c;
+  const uly_value *sizes = &call->args[SIZES];
+  if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS)) return uly_poison();
+  uly_tensor_type type = call->args[X].u.tensor->type;
+  uly_dim last = type.dims[type.rank - 1];
+  int32_t n = sizes->u.list.n;
+  int64_t total = 0, widths[ULY_MAX_OPERANDS];
+  if (sizes->kind != ULY_VALUE_LIST || n < 1 || n > ULY_MAX_OPERANDS) {
+    ULY_CHECK_ERROR(c, call->scope, call->locs[SIZES], ULY_D(STATIC_WANTED), "the sizes of split", "a list of 1 to 24 ints", uly_value_describe(sizes));
+    return uly_poison();
+  }
+  for (int32_t i = 0; i < n; i++) {
+    if (!uly_static_get_int(c, call->scope, call->locs[SIZES], sizes->u.list.items[i], "a size of split", &widths[i])) return uly_poison();
+    if (widths[i] < 1 || __builtin_add_overflow(total, widths[i], &total)) {
+      ULY_CHECK_ERROR(c, call->scope, call->locs[SIZES], ULY_D(DIM_RANGE), widths[i]);
+      return uly_poison();
+    }
+  }
+  if (!uly_dim_equal(last, uly_dim_const(total))) {
+    uly_str text = uly_dim_text(c, last);
+    ULY_CHECK_ERROR(c, call->scope, call->locs[SIZES], ULY_D(SPLIT_SUM), total, ULY_STR_ARG(text));
+    return uly_poison();
+  }
+  uly_value tuple = {.kind = ULY_VALUE_TUPLE, .u.list = {ULY_NEW_ARRAY(c->arena, uly_value, n), n}};
+  type.dims[type.rank - 1] = uly_dim_const(widths[0]);
+  uly_value first = build(call, ULY_OP_SPLIT, &type, type.rank - 1);
+  for (int32_t i = 0; i < n; i++) {
+    type.dims[type.rank - 1] = uly_dim_const(widths[i]);
+    tuple.u.list.items[i] = uly_build_tensor(uly_build_result(c, first.u.tensor, i, &type), first.weak);
+  }
+  return n == 1 ? tuple.u.list.items[0] : tuple;
+}
+
+// Without their last dims, which are joined.
+static bool join_last(uly_call *call, int32_t i, uly_tensor_type *type) {
+  uly_tensor_type a = *type, b = call->args[i].u.tensor->type;
+  uly_dim x = a.dims[a.rank - 1], y = b.dims[b.rank - 1];
+  a.rank--;
+  b.rank--;
+  bool fits = a.rank == b.rank && uly_shape_broadcast(&a, &b, type) && uly_dim_is_const(x) && uly_dim_is_const(y) && a.dtype == b.dtype;
+  if (fits) {
+    type->dims[type->rank++] = uly_dim_const(x.add + y.add);
+    return true;
+  }
+  a.rank++;
+  b.rank++;
+  uly_str left = uly_shape_text(call->c, &a), right = uly_shape_text(call->c, &b);
+  ULY_CHECK_ERROR(call->c, call->scope, call->locs[i], ULY_D(CONCAT_SHAPES), ULY_STR_ARG(left), ULY_STR_ARG(right));
+  return false;
+}
+
+uly_value uly_build_concat(uly_call *call) {
+  uly_graph_value *operands[ULY_MAX_ARGS];
+  bool weak = true;
+  uly_tensor_type type;
+  for (int32_t i = 0; i < call->n; i++) {
+    if (!uly_call_rank(call, i, 1, ULY_GRAPH_MAX_DIMS)) return uly_poison();
+    operands[i] = call->args[i].u.tensor;
+    weak &= call->args[i].weak;
+  }
+  type = operands[0]->type;
+  for (int32_t i = 1; i < call->n; i++)
+    if (!join_last(call, i, &type)) return uly_poison();
+  if (call->n == 1) return call->args[0];
+  uly_graph_value *value = uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n);
+  value->u.heads.count = type.rank - 1;
+  return uly_build_tensor(value, weak);
+}
+
+uly_value uly_build_transpose(uly_call *call) {
+  if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS)) return uly_poison();
+  uly_tensor_type type = call->args[0].u.tensor->type;
+  int8_t access[ULY_GRAPH_MAX_DIMS] = {0, 1, 2, 3, 4, 5};
+  int32_t a = type.rank - 2, b = type.rank - 1;
+  uly_dim swap = type.dims[a];
+  type.dims[a] = type.dims[b];
+  type.dims[b] = swap;
+  access[a] = (int8_t)b;
+  access[b] = (int8_t)a;
+  return uly_map_move(call->c, call->ast->loc, call->args[0], &type, access);
+}
+
+// ---- rows and losses ------------------------------------------------------------------------------------------------------------------------------------------
+
+static uly_value build_shift(uly_checker *c, uly_loc loc, uly_value x, int64_t n, double fill) {
+  uly_graph_value *value = uly_build_value(c, ULY_OP_SHIFT, loc, &x.u.tensor->type, &x.u.tensor, 1);
+  value->u.shift.n = n;
+  value->u.shift.fill = fill;
+  return uly_build_tensor(value, x.weak);
+}
+
+uly_value uly_build_shift(uly_call *call) {
+  enum { X, N, FILL };
+  int64_t n;
+  double fill = 0.0;
+  if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS) || !uly_static_get_int(call->c, call->scope, call->locs[N], call->args[N], "`n`", &n)) return uly_poison();
+  if (call->given[FILL] && !uly_static_get_float(call->c, call->scope, call->locs[FILL], call->args[FILL], "`fill`", &fill)) return uly_poison();
+  return build_shift(call->c, call->ast->loc, call->args[X], n, fill);
+}
+
+static bool check_labels(uly_call *call, int32_t labels) {
+  if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0) || !uly_call_tensor(call, labels)) return false;
+  uly_tensor_type rows = call->args[0].u.tensor->type;
+  const uly_tensor_type *have = &call->args[labels].u.tensor->type;
+  rows.rank--;
+  rows.dtype = have->dtype;
+  if ((have->dtype == ULY_I32 || have->dtype == ULY_I64) && uly_type_equal(&rows, have)) return true;
+  uly_str logits = uly_shape_text(call->c, &call->args[0].u.tensor->type), text = uly_shape_text(call->c, have);
+  ULY_CHECK_ERROR(call->c, call->scope, call->locs[labels], ULY_D(LABEL_SHAPE), ULY_STR_ARG(text), ULY_STR_ARG(logits));
+  return false;
+}
+
+static uly_value build_loss(uly_call *call, uly_value labels, int64_t ignore) {
+  uly_tensor_type type = {.dtype = ULY_F32};
+  uly_graph_value *operands[2] = {call->args[0].u.tensor, labels.u.tensor};
+  uly_graph_value *value = uly_build_value(call->c, ULY_OP_CROSS_ENTROPY, call->ast->loc, &type, operands, 2);
+  value->u.loss.ignore = ignore;
+  return uly_build_tensor(value, false);
+}
+
+uly_value uly_build_cross_entropy(uly_call *call) {
+  enum { LOGITS, LABELS, IGNORE };
+  int64_t ignore = -100;
+  if (call->given[IGNORE] && !uly_static_get_int(call->c, call->scope, call->locs[IGNORE], call->args[IGNORE], "`ignore`", &ignore)) return uly_poison();
+  return check_labels(call, LABELS) ? build_loss(call, call->args[LABELS], ignore) : uly_poison();
+}
+
+uly_value uly_build_next_token_loss(uly_call *call) {
+  enum { LOGITS, TOKENS, DOC };
+  uly_checker *c = call->c;
+  uly_loc loc = call->ast->loc;
+  if (!check_labels(call, TOKENS)) return uly_poison();
+  uly_value labels = build_shift(c, loc, call->args[TOKENS], -1, -100.0);
+  if (call->given[DOC]) {
+    uly_graph_value *doc = uly_call_tensor(call, DOC);
+    if (!doc) return uly_poison();
+    uly_value same[2] = {call->args[DOC], build_shift(c, loc, call->args[DOC], -1, -1.0)};
+    uly_value args[3] = {uly_eval_apply(c, call->scope, call->locs[DOC], ULY_SC_EQ, same, 2), labels, uly_static_int(-100)};
+    labels = uly_eval_apply(c, call->scope, loc, ULY_SC_IF, args, 3);
+    if (labels.kind == ULY_VALUE_POISON) return labels;
+  }
+  return build_loss(call, labels, -100);
+}
