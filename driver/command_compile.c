@@ -75,7 +75,7 @@ uly_status uly_command_compile(uly_driver *d) {
     uly_text_add(&d->error, "cannot create a memory file: %s", strerror(errno));
     return ULY_EXHAUSTED;
   }
-  if (!options.stop_after) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
+  if (!options.stop_after && !options.passes) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
   uly_status status = ((uly_lower_compile_fn *)(uintptr_t)compile)(d->arena, graph, &options, &d->diags, &d->error);
   if (status == ULY_OK && d->diags.n_errors) status = ULY_INVALID_INPUT;
   if (status == ULY_OK && options.output) status = write_model(d, fd, path ? path : default_output(d->arena, d->args.operand));

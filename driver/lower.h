@@ -17,14 +17,15 @@ typedef struct uly_lower_options {
   const char *march;           // CPU levels with commas; NULL: the default list
   int level;                   // 0: hardly optimise; 2: fully
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
+  bool verify_each;            // distributions are verified after every pass
   FILE *print_to;              // where IR goes
 } uly_lower_options;
 
 // The spec's entries as a model.so at |options->output|, which the caller made and will put into place. What the user can mend is added to |diags|;
 // |error| gets a sentence about anything else.
 typedef uly_status uly_lower_compile_fn(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error);
-// `ulyc opt`: argv as it stands behind the command's name, argv[0] included. Returns the exit code.
-typedef int uly_lower_opt_fn(int argc, char **argv);
+// `ulyc opt`: passes over the IR text in |path| ("-": standard input), which is printed to |options->print_to|. Diagnostics go to standard error. Returns the exit code.
+typedef int uly_lower_opt_fn(const char *path, const uly_lower_options *options);
 // ULY_LOWER_ABI of the library: driver and library are built together, and say so when they are not.
 typedef int uly_lower_abi_fn(void);
 
