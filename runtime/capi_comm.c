@@ -81,3 +81,8 @@ int32_t ulyrt_comm_size(const ulyrt_comm *comm) { return of(comm)->n_ranks; }
 uint64_t ulyrt_comm_sent_bytes(const ulyrt_comm *comm) { return of(comm)->sent_bytes; }
 void ulyrt_comm_set_timeout(ulyrt_comm *comm, double seconds) { of(comm)->timeout = seconds > 0 ? seconds : 0; }
 void ulyrt_comm_abort(ulyrt_comm *comm, const char *reason) { of(comm)->ops->abort(of(comm), reason ? reason : "no reason given"); }
+
+ulyrt_status ulyrt_comm_all_gather(ulyrt_comm *comm, const void *mine, size_t bytes, void *out_all, ulyrt_error *error) {
+  uly_status status = of(comm)->ops->all_gather(of(comm), mine, bytes, out_all);
+  return status == ULY_OK ? ULYRT_OK : uly_capi_fail(error, status, "%s", of(comm)->error);
+}

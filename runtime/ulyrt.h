@@ -136,6 +136,8 @@ ulyrt_status ulyrt_model_seed_params(ulyrt_model *model, uint64_t seed, ulyrt_er
 // ULYRT_INVALID_INPUT names the tensor, the dim and both sizes.
 ulyrt_status ulyrt_model_infer(const ulyrt_model *model, int32_t entry, int32_t tensor, int32_t ndim, const int64_t *dims, int64_t *symbols,
                                ulyrt_error *error);
+// The global shape of one of an entry's tensors where the symbols have these values; |out_dims| has room for ULYRT_MAX_DIMS.
+ulyrt_status ulyrt_model_shape(const ulyrt_model *model, int32_t entry, int32_t tensor, const int64_t *symbols, int64_t *out_dims, ulyrt_error *error);
 
 // ---- communicators --------------------------------------------------------------------------------------------------------------------------
 
@@ -173,6 +175,8 @@ int32_t ulyrt_comm_rank(const ulyrt_comm *comm);
 int32_t ulyrt_comm_size(const ulyrt_comm *comm);
 uint64_t ulyrt_comm_sent_bytes(const ulyrt_comm *comm);        // payload that left this rank so far
 void ulyrt_comm_set_timeout(ulyrt_comm *comm, double seconds); // instead of ULYRT_TIMEOUT; 0: none
+// Everyone's |bytes|, the same number on all ranks, in rank order. Collective; not while an instance of this rank runs.
+ulyrt_status ulyrt_comm_all_gather(ulyrt_comm *comm, const void *mine, size_t bytes, void *out_all, ulyrt_error *error);
 // Tells all ranks that this one gives up: what they wait for fails with ULYRT_CANCELLED and |reason|.
 void ulyrt_comm_abort(ulyrt_comm *comm, const char *reason);
 

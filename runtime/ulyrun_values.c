@@ -104,21 +104,9 @@ void uly_sourced_close(uly_sourced *loaded) {
   *loaded = (uly_sourced){0};
 }
 
-uly_status uly_random_create(uint64_t seed, uly_str name, const uly_ndarray *shape, int64_t limit, uly_sourced *out, uly_error *error) {
-  *out = (uly_sourced){.array = *shape};
-  int64_t n;
-  if (!uly_ndarray_size(shape->dtype, shape->rank, shape->dims, &n, &out->array.bytes))
-    return uly_fail(error, ULY_OVERFLOW, "%.*s: too large", ULY_STR_ARG(name));
-  out->array.data = out->memory = malloc((size_t)out->array.bytes + 1);
-  if (!out->memory) return uly_fail(error, ULY_EXHAUSTED, "%.*s: no memory for %lld bytes", ULY_STR_ARG(name), (long long)out->array.bytes);
-  uint64_t key = uly_random_key(seed, name);
-  bool is_float = uly_dtype_get(shape->dtype)->is_float;
-  double range = limit > 0 ? (double)limit : 2;
-  for (int64_t i = 0; i < n; i++) {
-    double u = uly_random_uniform(key, (uint64_t)i);
-    uly_dtype_store(shape->dtype, out->memory, i, is_float ? u : floor((u + 1) * 0.5 * range));
-  }
-  return ULY_OK;
+double uly_random_input(uint64_t key, uint64_t index, uly_dtype dtype, int64_t limit) {
+  double u = uly_random_uniform(key, index);
+  return uly_dtype_get(dtype)->is_float ? u : floor((u + 1) * 0.5 * (limit > 0 ? (double)limit : 2));
 }
 
 uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_error *error) {

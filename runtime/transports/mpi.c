@@ -462,7 +462,7 @@ static bool say_bye(mpi *m) {
     MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_BYE, m->control, &request);
     MPI_Request_free(&request);
   }
-  for (int round = 0; byes < m->comm.n_ranks - 1 && now() < until; round++) {
+  while (byes < m->comm.n_ranks - 1 && now() < until) {
     (void)!read_letters(m, &byes);
     back_off(m, 300);
   }

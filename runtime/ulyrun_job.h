@@ -1,0 +1,55 @@
+// What ulyrun runs: a model, its weights, inputs, sizes and outputs, prepared once; then run by every rank, which cuts its part of the inputs and puts its part of the
+// outputs in place.
+#ifndef ULY_RUNTIME_ULYRUN_JOB_H
+#define ULY_RUNTIME_ULYRUN_JOB_H
+
+#include "runtime/ulyrt.h"
+#include "runtime/ulyrun_options.h"
+#include "runtime/ulyrun_values.h"
+
+typedef struct uly_job_tensor {
+  const char *name;
+  bool is_output;
+  uly_dtype dtype;
+  int64_t id_limit;
+  uly_source source;        // of an input
+  uly_sourced input;        // read, or all zero where the numbers are random
+  uly_ndarray array;        // global shape; of an output also memory that all ranks see
+  const char *write;        // of an output: the file to write, or NULL
+  const uly_source *expect; // of an output, or NULL
+  uly_sourced expected;
+} uly_job_tensor;
+
+typedef struct uly_job {
+  uly_arena *arena;
+  const uly_run_options *options;
+  ulyrt_model *model;
+  uly_safetensors *weights;
+  int32_t entry;
+  ulyrt_entry_info info;
+  int64_t *symbols; // one a symbol of the model, INT64_MIN where unknown
+  uly_job_tensor *tensors;
+  int32_t n_tensors;
+  uly_text notes; // for the user, lines
+} uly_job;
+
+// What a rank brings back.
+typedef struct uly_rank_result {
+  int32_t status; // uly_status
+  bool done;
+  char error[1024];
+  uint64_t sent_bytes; // of one run
+  int64_t arena_bytes, receive_bytes, weight_bytes;
+  int32_t threads;
+  double bind_seconds, run_seconds; // the fastest run
+} uly_rank_result;
+
+// Loads the model and everything around it. ULY_INVALID_ARGUMENT: the command line is wrong. |job| is zeroed, with arena and options set.
+ULY_MUST_USE uly_status uly_job_prepare(uly_job *job, uly_error *error);
+void uly_job_destroy(uly_job *job);
+// Binds and runs as the rank that |comm| is (NULL: the only one). |gather|: outputs are collected through |comm|, on rank 0, where memory is not shared.
+void uly_job_run(const uly_job *job, ulyrt_comm *comm, bool gather, uly_rank_result *out);
+// Prints, compares and writes the outputs.
+ULY_MUST_USE uly_status uly_job_report(uly_job *job, uly_error *error);
+
+#endif
