@@ -53,7 +53,8 @@ static void print_float(printer *p, double f) {
     uly_text_add(&p->text, "%s", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
     return;
   }
-  for (int n = 1; n <= 17; n++) {
+  int whole = fabs(f) >= 1.0 && fabs(f) < 1e15 ? (int)floor(log10(fabs(f))) + 1 : 1; // digits before the point
+  for (int n = whole; n <= 17; n++) {
     snprintf(digits, sizeof digits, "%.*g", n, f);
     if (strtod(digits, NULL) == f) break;
   }

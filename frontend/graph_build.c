@@ -74,16 +74,58 @@ uly_region *uly_build_outermost(uly_checker *c, uly_graph_value *const *operands
   return region;
 }
 
-static void number(uly_graph_region *region, int32_t *next) {
+// ---- the finished entry ---------------------------------------------------------------------------------------------------------------------------------------
+
+enum { DEAD = -1, LIVE = -2 };
+
+static void set_dead(const uly_graph_region *region) {
   for (int32_t i = 0; i < region->n_values; i++) {
-    uly_graph_value *value = region->values[i];
-    if (value->op == ULY_OP_REPEAT) number(value->u.repeat.body, next);
-    value->id = (*next)++;
+    region->values[i]->id = DEAD;
+    if (region->values[i]->op == ULY_OP_REPEAT) set_dead(region->values[i]->u.repeat.body);
   }
 }
 
+typedef struct worklist {
+  uly_arena *arena;
+  uly_graph_value **values;
+  int32_t n, cap;
+} worklist;
+
+static void set_live(worklist *list, uly_graph_value *value) {
+  if (value->id == LIVE) return;
+  value->id = LIVE;
+  if (list->n == list->cap) {
+    int32_t cap = list->cap ? list->cap * 2 : 64;
+    list->values = uly_arena_grow(list->arena, list->values, sizeof *list->values * (size_t)list->cap, sizeof *list->values * (size_t)cap);
+    list->cap = cap;
+  }
+  list->values[list->n++] = value;
+}
+
+static void drop_dead_and_number(uly_graph_region *region, int32_t *next) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < region->n_values; i++) {
+    uly_graph_value *value = region->values[i];
+    if (value->id == DEAD && value->op != ULY_OP_INPUT && value->op != ULY_OP_BODY_ARG) continue;
+    region->values[n++] = value;
+    if (value->op == ULY_OP_REPEAT) drop_dead_and_number(value->u.repeat.body, next);
+    value->id = (*next)++;
+  }
+  region->n_values = n;
+}
+
+// What no result needs goes: rope's angles, for example, live on in cos and sin.
 void uly_build_finish(uly_checker *c, uly_graph_entry *entry) {
+  worklist list = {.arena = c->arena};
   entry->body.values = c->region->values;
   entry->body.n_values = c->region->n;
-  number(&entry->body, &entry->n_values);
+  set_dead(&entry->body);
+  for (int32_t i = 0; i < entry->n_results; i++) set_live(&list, entry->results[i].value);
+  while (list.n) {
+    uly_graph_value *value = list.values[--list.n];
+    for (int32_t i = 0; i < value->n_operands; i++) set_live(&list, value->operands[i]);
+    if (value->op != ULY_OP_REPEAT) continue;
+    for (int32_t i = 0; i < value->u.repeat.body->n_yields; i++) set_live(&list, value->u.repeat.body->yields[i]);
+  }
+  drop_dead_and_number(&entry->body, &entry->n_values);
 }
