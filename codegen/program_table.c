@@ -5,13 +5,6 @@
 // Rows have no padding that is not zero: the passes build them from zeroed memory or with initialisers, which the hash relies on. Structs with padding would be listed here.
 _Static_assert(sizeof(uly_node) == 24 && sizeof(uly_operand) == 36 && sizeof(uly_step) == 48 && sizeof(uly_exchange) == 48 && sizeof(uly_buffer) == 32 && sizeof(uly_value) == 8, "rows without padding");
 
-// The rows of table KERNELS: the name that the runtime knows, then what tells one build of a model from another.
-typedef struct kernel_row {
-  uly_span name;
-  uint32_t kind, spec_line;
-  uint8_t code[16]; // BLAKE2b of its objects
-} kernel_row;
-
 typedef struct source {
   const void *rows;
   uint32_t count, row_bytes;
@@ -34,11 +27,11 @@ static void hash_code(const uly_bytes *objects, uint32_t n_levels, uint8_t *out,
   crypto_generichash_final(&state, out, out_bytes);
 }
 
-static void add_kernels(uly_program *p, kernel_row *rows, const uly_bytes *objects, uint32_t n_levels) {
+static void add_kernels(uly_program *p, uly_kernel_row *rows, const uly_bytes *objects, uint32_t n_levels) {
   for (uint32_t k = 0; k < p->n_kernels; k++) {
     const uly_kernel_desc *desc = p->kernels[k];
     uint32_t name = uly_program_name(p, uly_str_format(p->arena, "k%u_%s", k, uly_kernel_kind_name(desc->kind)));
-    rows[k] = (kernel_row){.name = p->names[name], .kind = (uint32_t)desc->kind, .spec_line = desc->loc.line};
+    rows[k] = (uly_kernel_row){.name = p->names[name], .kind = (uint32_t)desc->kind, .spec_line = desc->loc.line};
     hash_code(objects + k * n_levels, n_levels, rows[k].code, sizeof rows[k].code);
   }
 }
@@ -47,7 +40,7 @@ static uint64_t aligned(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
 
 uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects, uint32_t n_levels) {
   uly_program *p = (uly_program *)program; // gets the kernels' names
-  kernel_row *kernels = ULY_NEW_ARRAY(p->arena, kernel_row, p->n_kernels + 1);
+  uly_kernel_row *kernels = ULY_NEW_ARRAY(p->arena, uly_kernel_row, p->n_kernels + 1);
   add_kernels(p, kernels, objects, n_levels);
   const source sources[ULY_N_TABLES] = {
 #define TABLE(kind, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof *p->name}
@@ -55,7 +48,7 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
       TABLE(BUFFERS, buffers), TABLE(EXCHANGES, exchanges), TABLE(OPERANDS, operands), TABLE(VALUES, values),   TABLE(STEPS, steps), TABLE(ENTRIES, entries),
       TABLE(INDICES, indices),
 #undef TABLE
-      [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(kernel_row)},
+      [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(uly_kernel_row)},
   };
   uint64_t bytes = aligned(sizeof(uly_blob));
   for (int t = 0; t < ULY_N_TABLES; t++) bytes += aligned((uint64_t)sources[t].count * sources[t].row_bytes);

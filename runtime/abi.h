@@ -180,6 +180,14 @@ typedef struct uly_entry {
   uint32_t pad;
 } uly_entry;
 
+// A kernel: its name, and a hash of its code at every level, which tells one build of a model from another.
+typedef struct uly_kernel_row {
+  uly_span name; // of chars
+  uint32_t kind; // uly_kernel_kind
+  uint32_t spec_line;
+  uint8_t code[16];
+} uly_kernel_row;
+
 typedef enum uly_table_kind {
   ULY_TABLE_CHARS,     // char
   ULY_TABLE_NAMES,     // uly_span of chars
@@ -194,7 +202,7 @@ typedef enum uly_table_kind {
   ULY_TABLE_STEPS,     // uly_step
   ULY_TABLE_ENTRIES,   // uly_entry
   ULY_TABLE_INDICES,   // uint32_t
-  ULY_TABLE_KERNELS,   // uly_span name row + reserved: kernel k is function k of each level
+  ULY_TABLE_KERNELS,   // uly_kernel_row: kernel k is function k of each level
   ULY_N_TABLES
 } uly_table_kind;
 

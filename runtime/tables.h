@@ -22,7 +22,7 @@
   TABLE(STEPS, uly_step, steps)                                                                                                                                \
   TABLE(ENTRIES, uly_entry, entries)                                                                                                                           \
   TABLE(INDICES, uint32_t, indices)                                                                                                                            \
-  TABLE(KERNELS, uly_span, kernels)
+  TABLE(KERNELS, uly_kernel_row, kernels)
 
 typedef struct uly_tables {
 #define TABLE(kind, type, field)                                                                                                                               \

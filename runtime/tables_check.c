@@ -31,7 +31,7 @@ static uly_status check_names(const uly_tables *t, uly_error *error) {
   for (uint32_t i = 0; i < t->n_symbols; i++) REQUIRE(span_in(t->symbols[i].name, t->n_chars), "symbol %u has no name", i);
   REQUIRE(t->n_axes <= ULY_MAX_AXES, "%u grid axes, at most %d", t->n_axes, ULY_MAX_AXES);
   for (uint32_t i = 0; i < t->n_axes; i++) REQUIRE(span_in(t->axes[i].name, t->n_chars), "axis %u has no name", i);
-  for (uint32_t i = 0; i < t->n_kernels; i++) REQUIRE(t->kernels[i].first == ULY_NONE || t->kernels[i].first < t->n_names, "kernel %u has no name", i);
+  for (uint32_t i = 0; i < t->n_kernels; i++) REQUIRE(span_in(t->kernels[i].name, t->n_chars), "kernel %u has no name", i);
   return ULY_OK;
 }
 

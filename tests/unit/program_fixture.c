@@ -24,8 +24,11 @@ typedef struct source {
 
 static uly_blob *make_blob(fx_program *f, uint64_t *out_bytes) {
   uly_program *p = f->p;
-  uly_span *kernels = ULY_NEW_ARRAY(f->arena, uly_span, f->n_kernels + 1);
-  for (uint32_t k = 0; k < f->n_kernels; k++) kernels[k] = (uly_span){fx_name(f, "kernel"), 0};
+  uly_kernel_row *kernels = ULY_NEW_ARRAY(f->arena, uly_kernel_row, f->n_kernels + 1);
+  for (uint32_t k = 0; k < f->n_kernels; k++) {
+    uint32_t name = fx_name(f, "kernel");
+    kernels[k].name = p->names[name];
+  }
   const source sources[ULY_N_TABLES] = {
 #define TABLE(kind, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof *p->name}
       TABLE(CHARS, chars),
