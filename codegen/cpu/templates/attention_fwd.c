@@ -420,7 +420,7 @@ ULY_INLINE void find_lse(const item *it, int64_t panel) {
 ULY_INLINE void store_rows(const item *it, int64_t panel) {
   const uly_call *call = it->call;
   const uly_arg *out = &call->op[ULY_ATTENTION_OUT];
-  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], *stride = call->val[ULY_ATTENTION_O_S];
+  const int64_t *first = call->val[ULY_ATTENTION_O_ROW], stride = val(call, ULY_ATTENTION_O_S);
   const int64_t at = it->b * val(call, ULY_ATTENTION_O_B) + it->h * val(call, ULY_ATTENTION_O_H), rows = panel_rows(it, panel);
   const float *o = it->ot + panel * NR * value_rows();
   int64_t peer = 0;
@@ -432,7 +432,7 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
     for (int64_t j = 0; j < n; j++) {
       const int64_t s = it->row + panel * NR + i + j;
       while (peer + 1 < out->n && first[peer + 1] <= s) peer++;
-      row[j] = (float *)out->p[peer] + (s - first[peer]) * stride[peer] + at;
+      row[j] = (float *)out->p[peer] + (s - first[peer]) * stride + at;
     }
     for (int64_t d = 0; d < uly_attention_dv; d += VL) {
       const int64_t n_values = min64(uly_attention_dv - d, VL);
