@@ -16,14 +16,15 @@ uint32_t uly_test_add_kernel(uly_program *p, const uly_kernel_desc *desc) {
   return uly_program_add_kernels(p, uly_arena_copy(p->arena, desc, sizeof *desc));
 }
 
-uly_test_model uly_test_load(uly_program *program) {
+uly_test_model uly_test_load(uly_program *program) { return uly_test_load_with(program, &(uly_codegen_options){.object = {.verify = true}}); }
+
+uly_test_model uly_test_load_with(uly_program *program, const uly_codegen_options *options) {
   char path[] = "/tmp/ulyc_test_XXXXXX";
   int fd = mkstemp(path);
   assert_true(fd >= 0);
   close(fd);
   uly_text error = {.arena = program->arena};
-  uly_codegen_options options = {.object = {.verify = true}};
-  uly_status status = uly_codegen_write(program, &options, path, &error);
+  uly_status status = uly_codegen_write(program, options, path, &error);
   if (status != ULY_OK) {
     unlink(path);
     fail_msg("%.*s", ULY_STR_ARG(uly_text_str(&error)));

@@ -11,6 +11,7 @@ typedef struct uly_test_model {
 } uly_test_model;
 
 uly_test_model uly_test_load(uly_program *program); // its arena goes with it
+uly_test_model uly_test_load_with(uly_program *program, const uly_codegen_options *options);
 void uly_test_unload(uly_test_model *m);
 
 // Levels of the model that this CPU has: their number, best last.
