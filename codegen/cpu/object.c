@@ -246,6 +246,19 @@ static uly_status print(build *b, uly_bytes *out) {
   return ULY_OK;
 }
 
+// Takes the entry's body away, so that only hooks are left to compile.
+static void stub_entry(build *b, const char *symbol) {
+  LLVMValueRef entry = LLVMGetNamedFunction(b->module, symbol);
+  LLVMSetValueName2(entry, "", 0);
+  LLVMSetLinkage(entry, LLVMInternalLinkage);
+  LLVMValueRef stub = LLVMAddFunction(b->module, symbol, LLVMGlobalGetValueType(entry));
+  LLVMSetVisibility(stub, LLVMHiddenVisibility);
+  LLVMBuilderRef builder = LLVMCreateBuilderInContext(b->context);
+  LLVMPositionBuilderAtEnd(builder, LLVMAppendBasicBlockInContext(b->context, stub, ""));
+  LLVMBuildRetVoid(builder);
+  LLVMDisposeBuilder(builder);
+}
+
 static void export_hooks(LLVMModuleRef module) {
   for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f)) {
     size_t length;
@@ -265,7 +278,7 @@ static uly_status compile(build *b, const uly_kernel_desc *desc, const char *sym
   uly_ir_init(&ir, b->arena, b->module, level->lanes);
   uly_hooks_define(&ir, desc);
   uly_ir_finish(&ir);
-  if (options->export_hooks) export_hooks(b->module);
+  if (options->export_hooks) stub_entry(b, symbol), export_hooks(b->module);
   if (options->verify) ULY_TRY(verify(b));
   ULY_TRY(run_passes(b, options->passes ? options->passes : usual_passes));
   if (options->verify) ULY_TRY(verify(b));

@@ -21,7 +21,7 @@ typedef struct uly_bytes {
 typedef struct uly_object_options {
   const char *passes; // for experiments: the pass pipeline, NULL for the usual one
   bool verify;        // LLVM's verifier, for tests
-  bool export_hooks;  // hooks can be found in the model by name, for tests of one kernel at one level
+  bool export_hooks;  // hooks can be found in the model by name and the kernel does nothing: for tests of hooks at one level
   bool text;          // LLVM IR after the passes instead of an object, for inspection
 } uly_object_options;
 
