@@ -294,7 +294,6 @@ static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
   int n = m->comm.n_ranks, me = m->comm.rank, error = MPI_SUCCESS;
   const int64_t *gives = c->counts, *from = gives + n, *takes = from + n, *to = takes + n;
   c->n_data = 0;
-  if (gives[me]) memcpy((char *)receive + to[me], (const char *)send + from[me], (size_t)gives[me]);
   for (int i = 1; i < n; i++) {
     int q = (me + i) % n;
     for (int64_t k = 0; !error && k < uly_chunk_count(takes[q]); k++)
@@ -420,6 +419,7 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
   memcpy(c->counts + n, route->send_offset, row);
   memcpy(c->counts + 2 * n, route->receive_bytes, row);
   memcpy(c->counts + 3 * n, route->receive_offset, row);
+  c->counts[comm->rank] = c->counts[2 * n + (size_t)comm->rank] = 0; // the own message is in place
   ULY_TRY(check(m, start_exchange(m, c, route->send, route->receive), what));
   for (int q = 0; q < comm->n_ranks; q++)
     if (q != comm->rank) comm->sent_bytes += (uint64_t)route->send_bytes[q];

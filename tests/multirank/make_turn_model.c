@@ -74,7 +74,8 @@ static void write_source(FILE *out, const uly_model *model) {
   fputs("#define LEVELS {{.name = \"x86-64\"}}\nstatic const uly_level levels[] = LEVELS;\n", out);
   fputs("static const uly_model model = {sizeof model, ULY_ABI_MAJOR, ULY_ABI_MINOR, (const uly_blob *)(const void *)blob, 1, 2, {kernels}, levels};\n", out);
   fputs("const uly_model *ulyc_model(void);\nconst uly_model *ulyc_model(void) { return &model; }\n", out);
-  fputs("__attribute__((section(ULY_NOTE_SECTION), used, aligned(4))) static const struct __attribute__((packed)) {\n  uint32_t name_bytes, bytes, type;\n  char name[8];\n  uly_note note;\n} "
+  fputs("__attribute__((section(ULY_NOTE_SECTION), used, aligned(4))) static const struct __attribute__((packed)) {\n  uint32_t name_bytes, bytes, type;\n  "
+        "char name[8];\n  uly_note note;\n} "
         "note = {\n",
         out);
   fprintf(out, "    5, sizeof(uly_note), ULY_NOTE_TYPE, \"ulyc\", {sizeof(uly_note), ULY_ABI_MAJOR, ULY_ABI_MINOR, %llu, 1, 2, LEVELS, {",
