@@ -68,7 +68,7 @@ static void fill(attention_tensor t, int64_t rows, int64_t batch, int64_t heads,
         }
 }
 
-// NaN in every key that no query of this kv head sees; with PLANT_SEEN_NAN in one more.
+// NaN in K, V or both of every key that no query of this kv head sees; with PLANT_SEEN_NAN in one more.
 static void plant(attention_case *c) {
   const attention_spec *s = &c->spec;
   uint64_t seed = s->seed + 99;
@@ -82,8 +82,9 @@ static void plant(attention_case *c) {
           for (int64_t q = 0; q < s->s && !seen; q++) seen = allowed(c, b, h + s->h0, q + offset_of(c, b), k);
         }
         if (seen && k != victim) continue;
-        if (!seen || (victim & 1))
+        if (seen ? victim & 1 : k % 3 != 0)
           for (int64_t d = 0; d < s->dh; d++) element(c->k, k, b, kv)[d] = NAN;
+        if (!seen && k % 3 == 1) continue;
         for (int64_t d = 0; d < s->dv; d++) element(c->v, k, b, kv)[d] = d % 2 && !seen ? INFINITY : NAN;
       }
     }

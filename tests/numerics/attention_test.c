@@ -252,7 +252,7 @@ static void test_far_offsets(void **state) {
   for (int i = 0; i < 5; i++) munmap(tensor[i], bytes);
 }
 
-// A window of 64 keys at the end of 2^24: long stretches that nobody sees take a few questions each. All keys are one row of memory.
+// A window of 64 keys at the end of 2^40: long stretches that nobody sees take a few questions each. All keys are one row of memory.
 static void test_empty_stretches(void **state) {
   (void)state;
   level levels[2];
@@ -262,8 +262,8 @@ static void test_empty_stretches(void **state) {
     float q[4] = {1, 2, 3, 4}, k[4] = {1, 1, 1, 1}, value[4] = {5, 6, 7, 8}, out[4], lse = 0;
     bare_call c = {.p = {[ULY_ATTENTION_Q] = q, [ULY_ATTENTION_K] = k, [ULY_ATTENTION_V] = value, [ULY_ATTENTION_OUT] = out, [ULY_ATTENTION_LSE] = &lse, [HOOK_DOCUMENTS] = &count, [HOOK_COUNT] = &count}};
     int64_t *v = c.value;
-    v[ULY_ATTENTION_S] = 1, v[ULY_ATTENTION_T] = (int64_t)1 << 24, v[ULY_ATTENTION_B] = 1, v[ULY_ATTENTION_H] = 1;
-    v[ULY_ATTENTION_OFFSET] = ((int64_t)1 << 24) - 200, v[HOOK_MASK] = MASK_WINDOW, v[HOOK_MASK_A] = 64;
+    v[ULY_ATTENTION_S] = 1, v[ULY_ATTENTION_T] = (int64_t)1 << 40, v[ULY_ATTENTION_B] = 1, v[ULY_ATTENTION_H] = 1;
+    v[ULY_ATTENTION_OFFSET] = ((int64_t)1 << 40) - 200, v[HOOK_MASK] = MASK_WINDOW, v[HOOK_MASK_A] = 64;
     run_bare(&c, levels[i].kernel, 1, &(attention_constants){.dh = 4, .dv = 4, .group = 1, .scale = 1, .has_mask = 1, .has_lse = 1});
     for (int d = 0; d < 4; d++) assert_true(fabsf(out[d] - value[d]) < 1e-5f);
     assert_true(fabsf(lse - (10 + logf(64))) < 1e-5f);
