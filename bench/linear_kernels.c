@@ -30,7 +30,7 @@ ULY_INLINE vf linear_epilogue(const uly_call *call, int64_t i0, int64_t c, int64
   if (LINEAR_MODE == ULY_GEMM_PAIR) return a0 / (vf_splat(1.0f) + vf_exp2(a0 * vf_splat(-0x1.715476p0f))) * a1;
   const float *bias = (const float *)ptr(call, LINEAR_BIAS) + c;
   const float *residual = (const float *)ptr(call, LINEAR_RESIDUAL) + i0 * val(call, LINEAR_RESIDUAL_S) + c;
-  return a0 + load_lanes(bias, n) + load_lanes(residual, n);
+  return a0 + vf_load_first(bias, n) + vf_load_first(residual, n);
 }
 __attribute__((always_inline)) vf uly_hook_gemm_epilogue(const uly_call *call, int32_t part, int64_t i0, int64_t i1, int64_t c, int64_t n, vf a0, vf a1) {
   (void)part, (void)i1;

@@ -22,26 +22,6 @@ ULY_CONST(int64_t, uly_gemm_part_group)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_rope)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_has_epilogue)[ULY_GEMM_MAX_PARTS];
 
-// Lanes: the first |n| of a vector. Those beyond are neither read nor written. Whole vectors, almost all, go without a mask: masked stores are slow.
-ULY_INLINE vf load_lanes(const float *from, int64_t n) {
-  if (n == VL) return vf_load(from);
-#if VL == 16
-  return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), from);
-#else
-  return (vf)_mm256_maskload_ps(from, (__m256i)vi_first(n));
-#endif
-}
-ULY_INLINE void store_lanes(float *to, int64_t n, vf y) {
-  if (n == VL) {
-    vf_store(to, y);
-    return;
-  }
-#if VL == 16
-  _mm512_mask_storeu_ps(to, (__mmask16)((1u << n) - 1), (__m512)y);
-#else
-  _mm256_maskstore_ps(to, (__m256i)vi_first(n), (__m256)y);
-#endif
-}
 ULY_INLINE int64_t clamp_lanes(int64_t n) { return n < 0 ? 0 : n < VL ? n : VL; }
 
 #if VL == 16
@@ -83,7 +63,7 @@ typedef struct place {
 ULY_INLINE void store(const uly_call *call, int part, place at, int64_t column, int64_t n, vf y) {
   int64_t group = uly_gemm_part_group[part];
   if (!uly_gemm_message) {
-    store_lanes(at.out + at.group * group + column, n, y);
+    vf_store_first(at.out + at.group * group + column, n, y);
     return;
   }
   ULY_PLAIN
@@ -91,7 +71,7 @@ ULY_INLINE void store(const uly_call *call, int part, place at, int64_t column, 
     if (!uly_gemm_gets(call, part, p, at.group)) continue;
     float *out = call->op[ULY_GEMM_OUT].p[p];
     out += at.s * call->val[ULY_GEMM_OUT_S][p] + at.b * call->val[ULY_GEMM_OUT_B][p] + call->val[ULY_GEMM_OUT_C + part][p];
-    store_lanes(out + (at.group - call->val[ULY_GEMM_OUT_G0 + part][p]) * group + column, n, y);
+    vf_store_first(out + (at.group - call->val[ULY_GEMM_OUT_G0 + part][p]) * group + column, n, y);
   }
 }
 
@@ -103,7 +83,7 @@ ULY_INLINE vf epilogue(const uly_call *call, int part, place at, int64_t column,
 // Turns |n| pairs, the first of which is pair |pair| of its row.
 ULY_INLINE void turn(const uly_call *call, place at, int64_t pair, int64_t n, vf *first, vf *second) {
   int64_t i = at.s * val(call, ULY_GEMM_ROPE_S) + at.b * val(call, ULY_GEMM_ROPE_B) + pair;
-  vf cosine = load_lanes((const float *)ptr(call, ULY_GEMM_COS) + i, n), sine = load_lanes((const float *)ptr(call, ULY_GEMM_SIN) + i, n);
+  vf cosine = vf_load_first((const float *)ptr(call, ULY_GEMM_COS) + i, n), sine = vf_load_first((const float *)ptr(call, ULY_GEMM_SIN) + i, n);
   vf x = *first, y = *second, xs = x * sine, ys = y * sine;
   *first = vf_fma(x, cosine, -ys);
   *second = vf_fma(y, cosine, xs);

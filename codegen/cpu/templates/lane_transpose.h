@@ -22,18 +22,23 @@
       (r)[i + (s)] = __builtin_shufflevector(a, b, ULY_LANES(ULY_LANE_HIGH, s));                                       \
     }
 
-// to[c][i] = from[i][c] · factor[c] + 0 for i < n_rows and c < n_columns, at most VL each. from[i] is a pointer for every i < VL; what it points to past
-// n_columns is not read.
-static __attribute__((noinline)) void lane_transpose(const float *const *from, float *const *to, int64_t n_rows, int64_t n_columns, vf factor) {
-  vf r[VL];
-  ULY_UNROLL
-  for (int i = 0; i < VL; i++) r[i] = vf_load_first(from[i], n_columns) * factor + vf_splat(0.0f);
+// Row i, lane l becomes row l, lane i.
+ULY_INLINE void lane_exchange(vf r[VL]) {
 #if VL == 16
   ULY_EXCHANGE(r, 8)
 #endif
   ULY_EXCHANGE(r, 4)
   ULY_EXCHANGE(r, 2)
   ULY_EXCHANGE(r, 1)
+}
+
+// to[c][i] = from[i][c] · factor[c] + 0 for i < n_rows and c < n_columns, at most VL each. from[i] is a pointer for every i < VL; what it points to past
+// n_columns is not read.
+static __attribute__((noinline, unused)) void lane_transpose(const float *const *from, float *const *to, int64_t n_rows, int64_t n_columns, vf factor) {
+  vf r[VL];
+  ULY_UNROLL
+  for (int i = 0; i < VL; i++) r[i] = vf_load_first(from[i], n_columns) * factor + vf_splat(0.0f);
+  lane_exchange(r);
   ULY_UNROLL
   for (int i = 0; i < VL; i++)
     if (i < n_columns) vf_store_first(to[i], n_rows, r[i]);
