@@ -8,7 +8,6 @@
 #ifndef ULY_FRONTEND_DIAG_H
 #define ULY_FRONTEND_DIAG_H
 
-#include <inttypes.h> // the formats of diag.def
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
