@@ -44,22 +44,23 @@ static uly_status failed(callbacks *c, uly_status status) {
 
 static const char *name_of(uint32_t kind) { return kind <= OP_EXCHANGE ? op_names[kind] : "an unknown call"; }
 
-static uly_status compare(callbacks *c, const header *theirs, int q, const char *what) {
-  const header *mine = c->mine;
-  size_t n = (size_t)c->comm.n_ranks, me = (size_t)c->comm.rank;
+// Ranks |r| and |q|, of which any rank judges: so all come to the same answer.
+static uly_status compare(callbacks *c, int r, int q, const char *what) {
+  const header *mine = (const header *)(void *)(c->all + (size_t)r * c->header_bytes), *theirs = (const header *)(void *)(c->all + (size_t)q * c->header_bytes);
+  int n = c->comm.n_ranks;
   if (mine->op != theirs->op || mine->sequence != theirs->sequence || mine->exchange != theirs->exchange || mine->channel != theirs->channel ||
       mine->detail != theirs->detail || mine->dtype != theirs->dtype)
     return uly_comm_fail(&c->comm, ULY_MISMATCH, "ranks disagree at call %llu: rank %d called %s %u (%llu), rank %d called %s %u (%llu)",
-                         (unsigned long long)mine->sequence, c->comm.rank, name_of(mine->op), mine->exchange, (unsigned long long)mine->detail, q,
-                         name_of(theirs->op), theirs->exchange, (unsigned long long)theirs->detail);
+                         (unsigned long long)mine->sequence, r, name_of(mine->op), mine->exchange, (unsigned long long)mine->detail, q, name_of(theirs->op),
+                         theirs->exchange, (unsigned long long)theirs->detail);
   if (mine->program != theirs->program)
-    return uly_comm_fail(&c->comm, ULY_MISMATCH, "rank %d runs program %016llx, rank %d runs %016llx", c->comm.rank, (unsigned long long)mine->program, q,
+    return uly_comm_fail(&c->comm, ULY_MISMATCH, "rank %d runs program %016llx, rank %d runs %016llx", r, (unsigned long long)mine->program, q,
                          (unsigned long long)theirs->program);
-  if (mine->sizes[q] != theirs->sizes[n + me] || theirs->sizes[me] != mine->sizes[n + (size_t)q])
+  if (mine->sizes[q] != theirs->sizes[n + r] || theirs->sizes[r] != mine->sizes[n + q])
     return uly_comm_fail(&c->comm, ULY_MISMATCH,
                          "exchange %u (%s): rank %d sends %lld bytes to rank %d, which expects %lld; rank %d sends %lld bytes to rank %d, which expects %lld",
-                         mine->exchange, what, c->comm.rank, (long long)mine->sizes[q], q, (long long)theirs->sizes[n + me], q, (long long)theirs->sizes[me],
-                         c->comm.rank, (long long)mine->sizes[n + (size_t)q]);
+                         mine->exchange, what, r, (long long)mine->sizes[q], q, (long long)theirs->sizes[n + r], q, (long long)theirs->sizes[r], r,
+                         (long long)mine->sizes[n + q]);
   return ULY_OK;
 }
 
@@ -82,12 +83,11 @@ static uly_status agree(callbacks *c, uint32_t kind, uint64_t detail, uint64_t p
   }
   int code = c->host.all_gather(c->host.context, c->mine, c->header_bytes, c->all);
   if (code) return host_failed(c, "all_gather", code);
-  for (size_t q = 0; q < n; q++) {
-    uly_status status = (int)q == c->comm.rank
-                            ? ULY_OK
-                            : compare(c, (const header *)(void *)(c->all + q * c->header_bytes), (int)q, route && route->name ? route->name : "unnamed");
-    if (status != ULY_OK) return failed(c, status);
-  }
+  for (int r = 0; r < c->comm.n_ranks; r++)
+    for (int q = r + 1; q < c->comm.n_ranks; q++) {
+      uly_status status = compare(c, r, q, route && route->name ? route->name : "unnamed");
+      if (status != ULY_OK) return failed(c, status);
+    }
   return ULY_OK;
 }
 

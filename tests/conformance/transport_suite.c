@@ -1,0 +1,397 @@
+#include "tests/conformance/transport_suite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/tag_program.h"
+
+enum { MAX = 16 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void nap(double seconds) {
+  struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+  nanosleep(&t, NULL);
+}
+
+__attribute__((format(printf, 2, 3))) static void blame(suite_report *report, const char *format, ...) {
+  va_list args;
+  if (report->failed) return;
+  report->failed = 1;
+  va_start(args, format);
+  vsnprintf(report->text, sizeof report->text, format, args);
+  va_end(args);
+}
+
+#define CHECK(cond, ...)                                                                                                                                       \
+  do {                                                                                                                                                         \
+    if (!(cond)) {                                                                                                                                             \
+      blame(report, __VA_ARGS__);                                                                                                                              \
+      return;                                                                                                                                                  \
+    }                                                                                                                                                          \
+  } while (0)
+
+#define CHECK_OK(expr) CHECK((expr) == ULY_OK, "line %d: %s", __LINE__, comm->error)
+// A failure of status |want| whose text has |part|.
+#define CHECK_FAILS(status, want, part)                                                                                                                        \
+  CHECK((status) == (want) && strstr(comm->error, part), "line %d: status %d, expected %d; \"%s\" should say \"%s\"", __LINE__, (int)(status), (int)(want),    \
+        comm->error, part)
+
+static const uint8_t program_a[32] = {1, 2, 3}, program_b[32] = {9, 2, 3};
+
+// ---- gathers ------------------------------------------------------------------------------------------------------------------------------
+
+static unsigned char byte_of(int rank, size_t i, int round) { return (unsigned char)((size_t)rank * 31 + i * 7 + (size_t)round); }
+
+static void gather(uly_comm *comm, suite_report *report) {
+  static const size_t sizes[] = {0, 1, 7, 64, 4095, 4096, 4097, 20000};
+  unsigned char *mine = malloc(20000), *all = malloc((size_t)20000 * MAX);
+  for (int round = 0; round < 40 && !report->failed; round++) {
+    size_t n = sizes[round % 8];
+    for (size_t i = 0; i < n; i++) mine[i] = byte_of(comm->rank, i, round);
+    if (comm->ops->all_gather(comm, mine, n, all) != ULY_OK) blame(report, "round %d: %s", round, comm->error);
+    for (int q = 0; q < comm->n_ranks && !report->failed; q++)
+      for (size_t i = 0; i < n; i++)
+        if (all[(size_t)q * n + i] != byte_of(q, i, round)) {
+          blame(report, "round %d: byte %zu of rank %d is wrong", round, i, q);
+          break;
+        }
+  }
+  free(mine);
+  free(all);
+}
+
+static void gather_sizes_differ(uly_comm *comm, suite_report *report) {
+  unsigned char mine[32] = {0}, all[32 * MAX];
+  uly_status status = comm->ops->all_gather(comm, mine, comm->rank == 1 ? 16 : 8, all);
+  CHECK_FAILS(status, ULY_MISMATCH, "rank 1");
+  status = comm->ops->all_gather(comm, mine, 8, all);
+  CHECK(status != ULY_OK, "a failed communicator works on");
+}
+
+// ---- exchanges ----------------------------------------------------------------------------------------------------------------------------
+
+// Sizes of messages from rank i to rank j of exchange x: some are empty.
+static int64_t size_of(int i, int j, int x) { return (i * 5 + j * 3 + x) % 4 == 0 ? 0 : 64 * ((i * 7 + j * 11 + x * 13) % 9) + (i + j) % 8; }
+
+typedef struct traffic {
+  int64_t bytes[4][MAX];
+  uly_route route;
+  unsigned char *own, *send;
+  void *peers[MAX];
+  size_t total;
+} traffic;
+
+enum { ROOM = 16384 };
+
+static void make_traffic(uly_comm *comm, traffic *t, int x) {
+  int64_t send_at = 0, receive_at = 0;
+  for (int q = 0; q < comm->n_ranks; q++) {
+    t->bytes[0][q] = size_of(comm->rank, q, x);
+    t->bytes[1][q] = send_at;
+    t->bytes[2][q] = size_of(q, comm->rank, x);
+    t->bytes[3][q] = receive_at;
+    send_at += t->bytes[0][q];
+    receive_at += t->bytes[2][q];
+  }
+  t->route = (uly_route){.exchange = (uint32_t)x,
+                         .name = "the test's",
+                         .receive = t->own,
+                         .send = comm->ops->mapped ? NULL : t->send,
+                         .send_bytes = t->bytes[0],
+                         .send_offset = t->bytes[1],
+                         .receive_bytes = t->bytes[2],
+                         .receive_offset = t->bytes[3]};
+}
+
+// Receive memory of ROOM bytes, and what the transport needs of the rest.
+static uly_status open_traffic(uly_comm *comm, traffic *t, int x) {
+  memset(t, 0, sizeof *t);
+  t->send = calloc(1, ROOM);
+  if (comm->ops->mapped) {
+    void *own;
+    ULY_TRY(comm->ops->map(comm, ROOM, &own, t->peers));
+    t->own = own;
+  } else {
+    t->own = calloc(1, ROOM);
+  }
+  make_traffic(comm, t, x);
+  return ULY_OK;
+}
+
+static void close_traffic(uly_comm *comm, traffic *t) {
+  if (comm->ops->mapped && t->own) comm->ops->unmap(comm, t->own, t->peers, ROOM);
+  if (!comm->ops->mapped) free(t->own);
+  free(t->send);
+}
+
+// Where message |j| of this rank is written: at the peer, or to be sent.
+static unsigned char *message_to(uly_comm *comm, const traffic *t, int j, int x) {
+  int64_t at = 0;
+  for (int i = 0; i < comm->rank; i++) at += size_of(i, j, x);
+  if (j == comm->rank) return t->own + t->bytes[3][j];
+  return comm->ops->mapped ? (unsigned char *)t->peers[j] + at : t->send + t->bytes[1][j];
+}
+
+static uly_status write_and_send(uly_comm *comm, uint32_t channel, traffic *t, int x, int round) {
+  ULY_TRY(comm->ops->ready(comm, channel, &t->route));
+  for (int j = 0; j < comm->n_ranks; j++) {
+    unsigned char *to = message_to(comm, t, j, x);
+    for (int64_t i = 0; i < t->bytes[0][j]; i++) to[i] = byte_of(comm->rank * 16 + j, (size_t)i, round);
+  }
+  return comm->ops->send(comm, channel, &t->route);
+}
+
+static uly_status wait_and_check(uly_comm *comm, uint32_t channel, traffic *t, int round, suite_report *report) {
+  ULY_TRY(comm->ops->wait(comm, channel, &t->route));
+  for (int q = 0; q < comm->n_ranks; q++)
+    for (int64_t i = 0; i < t->bytes[2][q]; i++)
+      if (t->own[t->bytes[3][q] + i] != byte_of(q * 16 + comm->rank, (size_t)i, round)) {
+        blame(report, "round %d: byte %d of the message from rank %d is wrong", round, (int)i, q);
+        return ULY_OK;
+      }
+  return ULY_OK;
+}
+
+static void exchange(uly_comm *comm, suite_report *report) {
+  traffic t;
+  uint32_t channel;
+  uint64_t want = 0;
+  CHECK_OK(open_traffic(comm, &t, 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  uint64_t before = comm->sent_bytes;
+  enum { ROUNDS = 60 };
+  for (int round = 0; round < ROUNDS && !report->failed; round++) {
+    CHECK_OK(comm->ops->post(comm, channel, &t.route));
+    CHECK_OK(write_and_send(comm, channel, &t, 1, round));
+    CHECK_OK(wait_and_check(comm, channel, &t, round, report));
+  }
+  for (int q = 0; q < comm->n_ranks; q++) want += q == comm->rank ? 0 : (uint64_t)t.bytes[0][q] * ROUNDS;
+  CHECK(comm->sent_bytes - before == want, "%llu bytes counted, %llu sent", (unsigned long long)(comm->sent_bytes - before), (unsigned long long)want);
+  comm->ops->close(comm, channel);
+  close_traffic(comm, &t);
+}
+
+// Two binds at once, two exchanges of one in flight together, and channels that come and go.
+static void channels(uly_comm *comm, suite_report *report) {
+  traffic t[3];
+  uint32_t a, b;
+  for (int x = 0; x < 3; x++) CHECK_OK(open_traffic(comm, &t[x], x));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &a));
+  for (int round = 0; round < 12 && !report->failed; round++) {
+    CHECK_OK(comm->ops->open(comm, 3, program_b, &b));
+    CHECK_OK(comm->ops->post(comm, a, &t[0].route));
+    CHECK_OK(comm->ops->post(comm, a, &t[1].route));
+    CHECK_OK(write_and_send(comm, a, &t[1], 1, round));
+    CHECK_OK(comm->ops->post(comm, b, &t[2].route));
+    CHECK_OK(write_and_send(comm, a, &t[0], 0, round));
+    CHECK_OK(write_and_send(comm, b, &t[2], 2, round));
+    CHECK_OK(wait_and_check(comm, a, &t[0], round, report));
+    CHECK_OK(wait_and_check(comm, b, &t[2], round, report));
+    CHECK_OK(wait_and_check(comm, a, &t[1], round, report));
+    comm->ops->close(comm, b);
+  }
+  comm->ops->close(comm, a);
+  for (int x = 0; x < 3; x++) close_traffic(comm, &t[x]);
+}
+
+// A rank that is late with its post must not be written to: its buffer keeps the old message until then.
+static void writers_wait(uly_comm *comm, suite_report *report) {
+  traffic t;
+  uint32_t channel;
+  CHECK_OK(open_traffic(comm, &t, 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  for (int round = 0; round < 6 && !report->failed; round++) {
+    if (comm->rank == round % comm->n_ranks) {
+      memset(t.own, 0xee, ROOM);
+      nap(0.02);
+      for (int i = 0; i < ROOM; i++)
+        if (t.own[i] != 0xee) {
+          blame(report, "round %d: a peer wrote before the post", round);
+          break;
+        }
+    }
+    CHECK_OK(comm->ops->post(comm, channel, &t.route));
+    CHECK_OK(write_and_send(comm, channel, &t, 1, round));
+    CHECK_OK(wait_and_check(comm, channel, &t, round, report));
+  }
+  comm->ops->close(comm, channel);
+  close_traffic(comm, &t);
+}
+
+// ---- ranks that disagree --------------------------------------------------------------------------------------------------------------------
+
+static uly_status until_it_fails(uly_comm *comm, uint32_t channel, traffic *t, int x) {
+  ULY_TRY(comm->ops->post(comm, channel, &t->route));
+  ULY_TRY(write_and_send(comm, channel, t, x, 0));
+  return comm->ops->wait(comm, channel, &t->route);
+}
+
+static void message_sizes_differ(uly_comm *comm, suite_report *report) {
+  traffic t;
+  uint32_t channel;
+  CHECK_OK(open_traffic(comm, &t, 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  if (comm->rank == 0) t.bytes[2][1] += 8; // expects more from rank 1 than that sends
+  uly_status status = until_it_fails(comm, channel, &t, 1);
+  CHECK_FAILS(status, ULY_MISMATCH, "the test's");
+  CHECK(strstr(comm->error, "rank 0") && strstr(comm->error, "rank 1"), "\"%s\" does not name both ranks", comm->error);
+  close_traffic(comm, &t);
+}
+
+static void order_differs(uly_comm *comm, suite_report *report) {
+  traffic t[2];
+  uint32_t channel;
+  CHECK_OK(open_traffic(comm, &t[0], 0));
+  CHECK_OK(open_traffic(comm, &t[1], 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  int x = comm->rank == 1 ? 1 : 0;
+  double begin = now();
+  uly_status status = until_it_fails(comm, channel, &t[x], x);
+  CHECK_FAILS(status, ULY_MISMATCH, "rank 1");
+  CHECK(now() - begin < 4, "it took %g s to find out", now() - begin);
+  close_traffic(comm, &t[0]);
+  close_traffic(comm, &t[1]);
+}
+
+static void programs_differ(uly_comm *comm, suite_report *report) {
+  uint32_t channel;
+  uly_status status = comm->ops->open(comm, 2, comm->rank == 1 ? program_b : program_a, &channel);
+  CHECK_FAILS(status, ULY_MISMATCH, "rank 1");
+}
+
+// ---- ranks that fail ------------------------------------------------------------------------------------------------------------------------
+
+static void a_rank_gives_up(uly_comm *comm, suite_report *report) {
+  unsigned char mine[8] = {0}, all[8 * MAX];
+  CHECK_OK(comm->ops->all_gather(comm, mine, sizeof mine, all));
+  double begin = now();
+  if (comm->rank == 0) {
+    nap(0.05);
+    comm->ops->abort(comm, "the cat sat on it");
+  }
+  uly_status status = comm->ops->all_gather(comm, mine, sizeof mine, all);
+  CHECK_FAILS(status, ULY_CANCELLED, "the cat sat on it");
+  CHECK(strstr(comm->error, "rank 0"), "\"%s\" does not name the rank", comm->error);
+  CHECK(now() - begin < 2, "it took %g s to find out", now() - begin);
+  status = comm->ops->all_gather(comm, mine, sizeof mine, all);
+  CHECK(status != ULY_OK, "a failed communicator works on");
+}
+
+static void a_rank_is_late(uly_comm *comm, suite_report *report) {
+  unsigned char mine[8] = {0}, all[8 * MAX];
+  CHECK_OK(comm->ops->all_gather(comm, mine, sizeof mine, all));
+  double begin = now();
+  if (comm->rank == 1) nap(comm->timeout + 0.5);
+  uly_status status = comm->ops->all_gather(comm, mine, sizeof mine, all);
+  CHECK_FAILS(status, ULY_PEER_LOST, "rank 1");
+  if (comm->rank != 1) CHECK(now() - begin < comm->timeout + 1.0, "it took %g s to find out", now() - begin);
+}
+
+static void a_rank_leaves(uly_comm *comm, suite_report *report) {
+  traffic t;
+  uint32_t channel;
+  CHECK_OK(open_traffic(comm, &t, 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  double begin = now();
+  if (comm->rank == 1) {
+    nap(0.05);
+  } else {
+    uly_status status = until_it_fails(comm, channel, &t, 1);
+    CHECK_FAILS(status, ULY_PEER_LOST, "rank 1");
+    CHECK(now() - begin < 4, "it took %g s to find out", now() - begin);
+  }
+  close_traffic(comm, &t);
+}
+
+// ---- a program ------------------------------------------------------------------------------------------------------------------------------
+
+static void run_program(uly_comm *comm, const fx_program *f, tag_shape shape, int64_t s, suite_report *report) {
+  int64_t symbols[TAG_N_SYMBOLS] = {2, s, 5, 0}, p = comm->n_ranks, r = comm->rank;
+  int64_t rows = s / p + (r < s % p), first = r * (s / p) + (r < s % p ? r : s % p);
+  uly_error error;
+  uly_loaded *loaded;
+  uly_bound *bound;
+  uly_bind_options options = {.symbols = symbols, .comms = {comm}, .threads = 1};
+  CHECK(uly_loaded_create(&f->model, &error, &loaded) == ULY_OK, "%s", error.text);
+  CHECK(uly_bind(loaded, &options, &error, &bound) == ULY_OK, "%s", error.text);
+  tag_data data = tag_make(shape, symbols[TAG_B], first, rows);
+  uint64_t before = comm->sent_bytes, want = tag_bytes(shape, symbols[TAG_B], s, p, r) * 5 * 2;
+  for (int i = 0; i < 2; i++) CHECK(uly_run(bound, (void *const *)data.tensor, &error) == ULY_OK, "%s", error.text);
+  int64_t wrong = tag_wrong(&data, shape, symbols[TAG_B], first, rows, 5);
+  CHECK(wrong == 0, "%d elements are wrong", (int)wrong);
+  CHECK(comm->sent_bytes - before == want, "%llu bytes sent, the formula says %llu", (unsigned long long)(comm->sent_bytes - before), (unsigned long long)want);
+  tag_free(&data);
+  uly_bound_destroy(bound);
+  uly_loaded_destroy(loaded);
+}
+
+static void programs(uly_comm *comm, suite_report *report) {
+  static const tag_shape shapes[] = {{4, 2, 3}, {3, 3, 2}, {6, 1, 4}, {1, 1, 1}, {10, 5, 2}};
+  static const int64_t sizes[] = {8, 13, 3, 0, 1};
+  for (int i = 0; i < 5 && !report->failed; i++) {
+    fx_program *f = tag_program(shapes[i]);
+    run_program(comm, f, shapes[i], sizes[i], report);
+    fx_destroy(f);
+  }
+}
+
+// ---- the table ------------------------------------------------------------------------------------------------------------------------------
+
+const suite_test suite_tests[] = {
+    {"gather", gather, 1, 20},
+    {"exchange", exchange, 1, 20},
+    {"channels", channels, 1, 20},
+    {"writers_wait", writers_wait, 1, 20},
+    {"programs", programs, 1, 20},
+    {"gather_sizes_differ", gather_sizes_differ, 2, 20},
+    {"message_sizes_differ", message_sizes_differ, 2, 20},
+    {"order_differs", order_differs, 2, 20},
+    {"programs_differ", programs_differ, 2, 20},
+    {"a_rank_gives_up", a_rank_gives_up, 2, 20},
+    {"a_rank_is_late", a_rank_is_late, 2, 0.5},
+    {"a_rank_leaves", a_rank_leaves, 2, 20},
+};
+const int suite_n_tests = sizeof suite_tests / sizeof *suite_tests;
+
+static const char *reason_to_skip(const suite_transport *transport, const char *test) {
+  for (const suite_skip *s = transport->skips; s && s->test; s++)
+    if (strcmp(s->test, test) == 0) return s->reason;
+  return NULL;
+}
+
+int suite_run(const suite_transport *transport) {
+  static suite_report reports[MAX];
+  int failures = 0, passed = 0, skipped = 0;
+  for (int i = 0; i < suite_n_tests; i++) {
+    const suite_test *test = &suite_tests[i];
+    const char *reason = reason_to_skip(transport, test->name);
+    if (reason) {
+      printf("SKIP %s.%s: %s\n", transport->name, test->name, reason);
+      skipped++;
+      continue;
+    }
+    for (const int *n = transport->ranks; *n; n++) {
+      if (*n < test->least_ranks) continue;
+      int bad = 0;
+      memset(reports, 0, sizeof reports);
+      transport->run(test, *n, reports);
+      for (int r = 0; r < *n; r++) {
+        if (!reports[r].failed) continue;
+        printf("FAIL %s.%s, rank %d of %d: %s\n", transport->name, test->name, r, *n, reports[r].text);
+        bad = 1;
+      }
+      failures += bad;
+      passed += !bad;
+    }
+  }
+  printf("%d passed, %d failed, %d skipped\n", passed, failures, skipped);
+  return failures;
+}
