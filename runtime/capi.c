@@ -58,7 +58,7 @@ ulyrt_status uly_capi_copy(void *to, size_t struct_size, const void *from, size_
 
 ulyrt_dtype uly_capi_dtype(uint32_t dtype) {
   const uly_dtype_info *info = uly_dtype_get((uly_dtype)dtype);
-  return dtype == ULY_BOOL ? ULYRT_BOOL : (ulyrt_dtype){info->dlpack_code, info->dlpack_bits, 1};
+  return (ulyrt_dtype){info->dlpack_code, info->dlpack_bits, 1};
 }
 
 bool uly_capi_same_dtype(ulyrt_dtype given, uint32_t dtype) {

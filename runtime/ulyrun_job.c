@@ -19,7 +19,7 @@ static uly_status take_error(const ulyrt_error *from, ulyrt_status status, uly_e
 static bool dtype_of(ulyrt_dtype from, uly_dtype *out) {
   for (int i = 0; i < ULY_N_DTYPES; i++) {
     const uly_dtype_info *info = uly_dtype_get((uly_dtype)i);
-    if (info->dlpack_code == from.code && info->dlpack_bits == from.bits && (from.code != ULYRT_BOOL.code || i == ULY_BOOL)) return *out = (uly_dtype)i, true;
+    if (info->dlpack_code == from.code && info->dlpack_bits == from.bits) return *out = (uly_dtype)i, true;
   }
   return false;
 }
@@ -29,7 +29,7 @@ static ulyrt_tensor tensor_of(const uly_ndarray *array) {
   return (ulyrt_tensor){.data = (void *)(uintptr_t)array->data,
                         .device = {1, 0},
                         .ndim = array->rank,
-                        .dtype = {array->dtype == ULY_BOOL ? ULYRT_BOOL.code : info->dlpack_code, info->dlpack_bits, 1},
+                        .dtype = {info->dlpack_code, info->dlpack_bits, 1},
                         .shape = (int64_t *)(uintptr_t)array->dims};
 }
 
