@@ -12,7 +12,7 @@
 #include "runtime/base/env.h"
 #include "runtime/ulyrun_job.h"
 
-enum { MAX_RANKS = 1024, GRACE_MS = 2000 };
+enum { MAX_RANKS = 1024, GRACE_MS = 500 };
 
 typedef struct run {
   uly_run_options options;
@@ -121,7 +121,7 @@ static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) 
       if (pids[i] != pid) continue;
       pids[i] = 0;
       left--;
-      note_end(r, group, i, status);
+      if (waited_ms < GRACE_MS) note_end(r, group, i, status);
       failed = failed || status != 0;
     }
   }
@@ -149,9 +149,11 @@ static uly_status run_processes(run *r, uly_error *error) {
 
 // ---- results ----
 
-// The failure to report: the first rank's that did not just hear of another's.
+// The failure to report: a rank's that ended without a word, or else the first that did not just hear of another's.
 static const uly_rank_result *find_failure(const run *r) {
   const uly_rank_result *found = NULL;
+  for (int i = 0; i < r->n; i++)
+    if (r->results[i].status != ULY_OK && !r->results[i].done) return &r->results[i];
   for (int i = 0; i < r->n; i++) {
     const uly_rank_result *one = &r->results[i];
     if (one->status == ULY_OK) continue;
@@ -177,7 +179,8 @@ static int complain(bool speaks, uly_status status, const char *text) {
 
 static int report(run *r, uly_status status, uly_error *error) {
   const uly_rank_result *failure = status == ULY_OK ? find_failure(r) : NULL;
-  if (failure) return complain(true, (uly_status)failure->status, failure->error);
+  // The command line was in order: what a rank finds wrong then is in the data.
+  if (failure) return complain(true, failure->status == ULY_INVALID_ARGUMENT ? ULY_INVALID_INPUT : (uly_status)failure->status, failure->error);
   if (status != ULY_OK) return complain(true, status, error->text);
   status = uly_job_report(&r->job, error);
   if (r->options.stats) print_stats(r);
