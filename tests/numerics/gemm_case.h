@@ -26,6 +26,7 @@ typedef struct gemm_case {
   int64_t segment[GEMM_MAX_PEERS];
   int64_t g0[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS], gn[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS];
   int64_t ids[GEMM_MAX_ROWS]; // identity of row s · B + b
+  int64_t far;                // not 0: stride of rows s, in sparse memory
   uint64_t layout;            // seed of strides, of how items are split, and of which side of a page memory lies
 } gemm_case;
 

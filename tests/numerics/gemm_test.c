@@ -10,10 +10,11 @@
 
 #include <cmocka.h>
 
+#include "runtime/reference/reference.h"
 #include "tests/numerics/bits_harness.h"
 #include "tests/numerics/gemm_case.h"
 
-enum { ACCURACY_CASES = 400, BITS_CASES = 24 };
+enum { ACCURACY_CASES = 400, BITS_CASES = 16 };
 
 static const gemm_native *const levels[] = {&gemm_native_v3, &gemm_native_v4};
 enum { N_LEVELS = sizeof levels / sizeof *levels };
@@ -24,47 +25,87 @@ static bool runs_here(const gemm_native *level) {
 
 // ---- float64 ----------------------------------------------------------------------------------------------------------------------------------
 
-typedef struct sum {
-  double value, bound; // bound: of the error of an f32 evaluation
-} sum;
+enum { CHECKED_ROWS = 8 };
 
-static sum dot(const gemm_case *c, int64_t part, bool second, int64_t id, int64_t column) {
-  double value = 0, size = 0;
-  for (int64_t k = 0; k < c->k; k++) {
-    double term = (double)gemm_x(c, id, k) * (double)gemm_w(c, part, second, column, k);
-    value += term;
-    size += fabs(term);
+// Results of some rows of a part, and how far an f32 evaluation may be from them.
+typedef struct oracle {
+  int64_t n, columns;
+  int64_t rows[CHECKED_ROWS];
+  double *value, *bound;
+} oracle;
+
+static double *doubles(int64_t n) { return calloc((size_t)n + 1, sizeof(double)); }
+
+// value = Σ x · w, size = Σ |x · w|.
+static void dot_rows(const gemm_case *c, int64_t part, bool second, const oracle *o, double *value, double *size) {
+  double *x = doubles(o->n * c->k), *w = doubles(o->columns * c->k);
+  for (int absolute = 0; absolute < 2; absolute++) {
+    for (int64_t i = 0; i < o->n * c->k; i++) x[i] = (double)gemm_x(c, c->ids[o->rows[i / c->k]], i % c->k);
+    for (int64_t i = 0; i < o->columns * c->k; i++) w[i] = (double)gemm_w(c, part, second, i / c->k, i % c->k);
+    for (int64_t i = 0; absolute && i < o->n * c->k; i++) x[i] = fabs(x[i]);
+    for (int64_t i = 0; absolute && i < o->columns * c->k; i++) w[i] = fabs(w[i]);
+    uly_ref_linear(x, w, NULL, o->n, c->k, o->columns, absolute ? size : value);
   }
-  return (sum){value, 1e-6 * size + 1e-12};
+  free(x);
+  free(w);
 }
 
-// The value before rope.
-static sum unturned(const gemm_case *c, int64_t part, int64_t id, int64_t column) {
-  sum a = dot(c, part, false, id, column);
-  double bias = (double)gemm_bias(c, part, column), residual = (double)gemm_residual(c, part, id, column);
+static void add_epilogue(const gemm_case *c, int64_t part, const oracle *o) {
+  int64_t n = o->n * o->columns;
   gemm_epilogue kind = c->parts[part].epilogue;
-  if (kind == GEMM_BIAS) a.value += bias;
-  if (kind == GEMM_RESIDUAL) a.value += bias + residual;
-  if (kind == GEMM_PRODUCT) {
-    sum a1 = c->parts[part].mode == ULY_GEMM_PAIR ? dot(c, part, true, id, column) : a;
-    double other = a1.value + bias;
-    a = (sum){a.value * other, a.bound * fabs(other) + a1.bound * fabs(a.value) + a.bound * a1.bound};
+  double *other = doubles(n), *other_size = doubles(n);
+  dot_rows(c, part, c->parts[part].mode == ULY_GEMM_PAIR, o, other, other_size);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t column = i % o->columns;
+    double *y = &o->value[i], *e = &o->bound[i];
+    double bias = (double)gemm_bias(c, part, column), residual = (double)gemm_residual(c, part, c->ids[o->rows[i / o->columns]], column);
+    *e = 1e-6 * *e + 1e-12;
+    if (kind == GEMM_PRODUCT) {
+      double factor = other[i] + bias, factor_bound = 1e-6 * other_size[i] + 2e-7 * fabs(factor);
+      *e = *e * fabs(factor) + factor_bound * fabs(*y) + *e * factor_bound;
+      *y *= factor;
+    }
+    if (kind == GEMM_BIAS || kind == GEMM_RESIDUAL) *y += bias;
+    if (kind == GEMM_RESIDUAL) *y += residual;
+    *e += 2e-7 * (fabs(*y) + fabs(bias) + fabs(residual));
   }
-  a.bound += 2e-7 * (fabs(a.value) + fabs(bias) + fabs(residual));
-  return a;
+  free(other);
+  free(other_size);
 }
 
-static sum expected(const gemm_case *c, int64_t part, int64_t id, int64_t column) {
+static void add_rope(const gemm_case *c, int64_t part, const oracle *o) {
   const gemm_part *p = &c->parts[part];
-  int64_t at = column % p->group, pairs = p->rope / 2;
-  sum own = unturned(c, part, id, column);
-  if (p->mode < ULY_GEMM_ROPE_HALF || at >= p->rope) return own;
-  bool half = p->mode == ULY_GEMM_ROPE_HALF, second = half ? at >= pairs : at % 2;
-  int64_t pair = half ? at % pairs : at / 2, distance = half ? pairs : 1;
-  sum other = unturned(c, part, id, second ? column - distance : column + distance);
-  double cosine = (double)gemm_cos(c, id, pair), sine = (double)gemm_sin(c, id, pair);
-  double value = own.value * cosine + (second ? sine : -sine) * other.value;
-  return (sum){value, own.bound + other.bound + 3e-7 * (fabs(own.value) + fabs(other.value))};
+  if (p->mode < ULY_GEMM_ROPE_HALF) return;
+  int64_t pairs = p->rope / 2;
+  double *x = doubles(o->n * o->columns), *cosine = doubles(o->n * pairs), *sine = doubles(o->n * pairs);
+  memcpy(x, o->value, (size_t)(o->n * o->columns) * sizeof *x);
+  for (int64_t i = 0; i < o->n * pairs; i++) {
+    cosine[i] = (double)gemm_cos(c, c->ids[o->rows[i / pairs]], i % pairs);
+    sine[i] = (double)gemm_sin(c, c->ids[o->rows[i / pairs]], i % pairs);
+  }
+  uly_ref_rope(x, cosine, sine, o->n, p->n_groups, p->group, p->rope, p->mode == ULY_GEMM_ROPE_INTERLEAVED, o->value);
+  for (int64_t i = 0; i < o->n * o->columns; i++) { // both partners' errors, and those of the rotation
+    if (i % p->group >= p->rope) continue;
+    bool half = p->mode == ULY_GEMM_ROPE_HALF, second = half ? i % p->group >= pairs : i % p->group % 2;
+    int64_t distance = half ? pairs : 1, partner = second ? i - distance : i + distance;
+    if (second) o->bound[i] = o->bound[partner]; // the first one's is both's sum already
+    else o->bound[i] += o->bound[partner] + 3e-7 * (fabs(x[i]) + fabs(x[partner]));
+  }
+  free(x);
+  free(cosine);
+  free(sine);
+}
+
+static oracle expect(const gemm_case *c, int64_t part, uint64_t *r) {
+  int64_t rows = c->s * c->b;
+  oracle o = {.n = rows < CHECKED_ROWS ? rows : CHECKED_ROWS, .columns = gemm_columns(c, part)};
+  for (int64_t i = 0; i < o.n; i++) o.rows[i] = rows <= CHECKED_ROWS ? i : i == 0 ? rows - 1 : uly_bits_range(r, 0, rows - 1);
+  o.value = doubles(o.n * o.columns);
+  o.bound = doubles(o.n * o.columns);
+  dot_rows(c, part, false, &o, o.value, o.bound);
+  add_epilogue(c, part, &o);
+  add_rope(c, part, &o);
+  return o;
 }
 
 // ---- drawing ----------------------------------------------------------------------------------------------------------------------------------
@@ -106,31 +147,38 @@ static gemm_case draw(uint64_t *r) {
 
 // ---- tests ------------------------------------------------------------------------------------------------------------------------------------
 
-static void check_case(const gemm_case *c, const gemm_native *level, uint64_t *r, int number, double *worst) {
-  float *out[ULY_GEMM_MAX_PARTS];
-  gemm_run(c, level, out);
-  for (int64_t p = 0; p < c->n_parts; p++) {
-    int64_t columns = gemm_columns(c, p), n = c->s * c->b * columns, stride = 1 + n * c->k / 300000; // of a large result, a part
-    for (int64_t i = n ? uly_bits_range(r, 0, stride - 1) : 0; i < n; i += stride) {
-      sum want = expected(c, p, c->ids[i / columns], i % columns);
-      double error = fabs((double)out[p][i] - want.value);
-      if (!(error <= want.bound)) fail_msg("%s case %d part %lld row %lld column %lld: %g, not %g (K %lld)", level->name, number, (long long)p, (long long)(i / columns), (long long)(i % columns), (double)out[p][i], want.value, (long long)c->k);
-      *worst = fmax(*worst, error / want.bound);
-    }
-    free(out[p]);
+static void check_part(const gemm_case *c, const gemm_native *level, int64_t part, const oracle *o, const float *out, int number, double *worst) {
+  for (int64_t i = 0; i < o->n * o->columns; i++) {
+    int64_t row = o->rows[i / o->columns], column = i % o->columns;
+    double got = (double)out[row * o->columns + column], error = fabs(got - o->value[i]);
+    if (!(error <= o->bound[i])) fail_msg("%s case %d part %lld row %lld column %lld: %g, not %g (K %lld)", level->name, number, (long long)part, (long long)row, (long long)column, got, o->value[i], (long long)c->k);
+    *worst = fmax(*worst, error / o->bound[i]);
   }
 }
 
 static void is_accurate(void **state) {
-  const gemm_native *level = *state;
-  if (!runs_here(level)) skip();
+  (void)state;
   uint64_t r = 1;
   double worst = 0;
   for (int i = 0; i < ACCURACY_CASES; i++) {
     gemm_case c = draw(&r);
-    check_case(&c, level, &r, i, &worst);
+    oracle o[ULY_GEMM_MAX_PARTS];
+    for (int64_t p = 0; p < c.n_parts; p++) o[p] = expect(&c, p, &r);
+    for (int l = 0; l < N_LEVELS; l++) {
+      float *out[ULY_GEMM_MAX_PARTS];
+      if (!runs_here(levels[l])) continue;
+      gemm_run(&c, levels[l], out);
+      for (int64_t p = 0; p < c.n_parts; p++) {
+        check_part(&c, levels[l], p, &o[p], out[p], i, &worst);
+        free(out[p]);
+      }
+    }
+    for (int64_t p = 0; p < c.n_parts; p++) {
+      free(o[p].value);
+      free(o[p].bound);
+    }
   }
-  print_message("%s: %d cases, largest error %.2f of its bound\n", level->name, ACCURACY_CASES, worst);
+  print_message("%d cases, largest error %.2f of its bound\n", ACCURACY_CASES, worst);
 }
 
 // Each identity's result, as computed alone, in one segment, for one peer at most; runs of all sizes must repeat it.
@@ -181,13 +229,38 @@ static void rows_keep_their_bits(void **state) {
   }
 }
 
-int main(void) {
-  struct CMUnitTest tests[2 * N_LEVELS];
-  int n = 0;
-  for (int i = 0; i < N_LEVELS; i++) {
-    void *level = (void *)(uintptr_t)levels[i];
-    tests[n++] = (struct CMUnitTest){i ? "is_accurate_v4" : "is_accurate_v3", is_accurate, NULL, NULL, level};
-    tests[n++] = (struct CMUnitTest){i ? "rows_keep_their_bits_v4" : "rows_keep_their_bits_v3", rows_keep_their_bits, NULL, NULL, level};
+// Rows of x, tables, residual and output lie more than 2^32 elements apart, in memory of which only the pages in use exist.
+static void reaches_far(void **state) {
+  const gemm_native *level = *state;
+  if (!runs_here(level)) skip();
+  gemm_case c = {.seed = 5, .k = 70, .s = 3, .b = 2, .n_parts = 2, .far = (int64_t)0x100000000 + 24};
+  c.parts[0] = (gemm_part){ULY_GEMM_ROPE_HALF, 2, 32, 32, GEMM_RESIDUAL};
+  c.parts[1] = (gemm_part){ULY_GEMM_PLAIN, 1, 40, 0, GEMM_RESIDUAL};
+  uint64_t r = 6;
+  double worst = 0;
+  for (int64_t i = 0; i < c.s * c.b; i++) c.ids[i] = i;
+  for (int64_t peers = 0; peers < 3; peers += 2) {
+    float *out[ULY_GEMM_MAX_PARTS];
+    gemm_cut(&c, &r, 1 + peers, peers);
+    gemm_run(&c, level, out);
+    for (int64_t p = 0; p < c.n_parts; p++) {
+      oracle o = expect(&c, p, &r);
+      check_part(&c, level, p, &o, out[p], 0, &worst);
+      free(o.value);
+      free(o.bound);
+      free(out[p]);
+    }
   }
+}
+
+int main(void) {
+  void *v3 = (void *)(uintptr_t)&gemm_native_v3, *v4 = (void *)(uintptr_t)&gemm_native_v4;
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(is_accurate),
+    cmocka_unit_test_prestate(rows_keep_their_bits, v3),
+    cmocka_unit_test_prestate(rows_keep_their_bits, v4),
+    cmocka_unit_test_prestate(reaches_far, v3),
+    cmocka_unit_test_prestate(reaches_far, v4),
+  };
   return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
 }
