@@ -286,7 +286,7 @@ void uly_angle_cos_sin(uly_checker *c, uly_loc loc, uly_value angle, uly_graph_v
 // ---- scalar_code.c
 
 uly_value uly_scalar_fn(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, uly_global *global);
-uly_value uly_closure_of(uly_checker *c, uly_scope *scope, uly_global *global, const uly_ast_expr *call); // call NULL: without captures
+uly_value uly_closure_of(uly_checker *c, uly_scope *scope, uly_loc loc, uly_global *global, const uly_ast_expr *call); // call NULL: without captures
 // One or two masks or scores combined, iteration by iteration where they vary.
 uly_value uly_closure_each(uly_checker *c, uly_scope *scope, uly_loc loc, uly_closure_kind kind, const uly_value *args, int n);
 // The expression of a mask or score; captured tensors are added to |captures|, at most ULY_MAX_OPERANDS.

@@ -221,7 +221,7 @@ static uly_value eval_global_call(uly_checker *c, uly_scope *scope, const uly_as
   switch (global->decl->kind) {
   case ULY_AST_FN: return uly_scalar_fn(c, scope, call, global);
   case ULY_AST_MASK:
-  case ULY_AST_SCORE: return uly_closure_of(c, scope, global, call);
+  case ULY_AST_SCORE: return uly_closure_of(c, scope, call->loc, global, call);
   case ULY_AST_LAYER:
   case ULY_AST_MODEL:
     if (is_tensor_code(c, scope)) return uly_layer_call(c, scope, call, global);

@@ -110,7 +110,7 @@ static bool list_names(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value 
   for (int64_t i = 0; i < total; i++) {
     uly_value item = uly_static_at(&full, i, total);
     if (item.kind != ULY_VALUE_STRING || !item.u.string.len) {
-      ULY_CHECK_ERROR(c, scope, loc, ULY_D(PARAM_NAME), uly_value_describe(&item));
+      ULY_CHECK_ERROR(c, scope, loc, ULY_D(PARAM_NAME), item.kind == ULY_VALUE_STRING ? "an empty one" : uly_value_describe(&item));
       return false;
     }
     if (memchr(item.u.string.ptr, '*', item.u.string.len)) {
@@ -150,6 +150,11 @@ uly_value uly_param_create(uly_checker *c, uly_scope *scope, uly_loc loc, uly_va
   uly_str *names;
   int64_t n;
   bool failed;
+  const uly_value *own = name.kind == ULY_VALUE_VARYING ? &name.u.list.items[0] : &name;
+  if (own->kind != ULY_VALUE_STRING) {
+    ULY_CHECK_ERROR(c, scope, loc, ULY_D(PARAM_NAME), uly_value_describe(own));
+    return uly_poison();
+  }
   if (full.kind == ULY_VALUE_POISON || !list_names(c, scope, loc, full, &names, &n)) return uly_poison();
   if (n == 1 && c->loop && !tie) {
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(PARAM_IN_REPEAT), ULY_STR_ARG(names[0]), c->loop->total);

@@ -135,19 +135,19 @@ static bool capture(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, 
   return true;
 }
 
-uly_value uly_closure_of(uly_checker *c, uly_scope *scope, uly_global *global, const uly_ast_expr *call) {
+uly_value uly_closure_of(uly_checker *c, uly_scope *scope, uly_loc loc, uly_global *global, const uly_ast_expr *call) {
   const uly_ast_decl *decl = global->decl;
   if (call && c->builder) {
     ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(MASK_IN_SCALAR), ULY_STR_ARG(global->name));
     return uly_poison();
   }
   if (!call && decl->u.body.n_captures) {
-    ULY_CHECK_ERROR(c, scope, scope->frame->call, ULY_D(CAPTURES_MISSING), ULY_STR_ARG(global->name), decl->u.body.n_captures);
+    ULY_CHECK_ERROR(c, scope, loc, ULY_D(CAPTURES_MISSING), ULY_STR_ARG(global->name), decl->u.body.n_captures);
     return uly_poison();
   }
   uly_closure *closure = ULY_NEW(c->arena, uly_closure);
   *closure = (uly_closure){.kind = ULY_CLOSURE_DECL, .decl = decl, .captures = ULY_NEW_ARRAY(c->arena, uly_value, decl->u.body.n_captures)};
-  uly_frame frame = {.decl = decl, .caller = scope->frame, .call = call ? call->loc : scope->frame->call, .symbols = uly_layer_symbols(c, NULL)};
+  uly_frame frame = {.decl = decl, .caller = scope->frame, .call = loc, .symbols = uly_layer_symbols(c, NULL)};
   if (call && !capture(c, scope, call, decl, &frame, closure->captures)) return uly_poison();
   for (int32_t i = 0; i < frame.symbols.n; i++) { // what captures leave open means what it means around the call
     uly_symbol_binding *outer = uly_scopes_symbol(scope->frame, frame.symbols.items[i].name);

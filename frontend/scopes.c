@@ -145,7 +145,7 @@ static uly_value global_value(uly_checker *c, uly_scope *scope, uly_global *glob
   case ULY_AST_CONST: return uly_scopes_const(c, global);
   case ULY_AST_FREE: return uly_dim_value(c, (uly_dim){global->symbol, 1, 0});
   case ULY_AST_MASK:
-  case ULY_AST_SCORE: return uly_closure_of(c, scope, global, NULL);
+  case ULY_AST_SCORE: return uly_closure_of(c, scope, loc, global, NULL);
   default:
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(FUNCTION_AS_VALUE), uly_ast_decl_word(global->decl->kind), ULY_STR_ARG(global->name));
     return uly_poison();
