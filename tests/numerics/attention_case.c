@@ -137,12 +137,12 @@ void attention_case_destroy(attention_case *c) {
 typedef struct outputs {
   uly_guarded memory[MAX_OUTPUTS], lse;
   void *p[MAX_OUTPUTS];
-  int64_t first[MAX_OUTPUTS + 1], stride[MAX_OUTPUTS];
+  int64_t first[MAX_OUTPUTS + 1], stride;
 } outputs;
 
 // Cuts |rows| rows at random places: message p is [rows of p][b][heads][dv]. Parts without rows come in between and at the end.
 static outputs create_outputs(const attention_spec *s, int64_t rows, int64_t heads) {
-  outputs o = {.lse = uly_guarded_create((size_t)(rows * s->b * heads) * 4, s->at_end)};
+  outputs o = {.lse = uly_guarded_create((size_t)(rows * s->b * heads) * 4, s->at_end), .stride = s->b * heads * s->dv};
   uint64_t seed = s->seed + 5;
   for (int i = 1; i < s->n_outputs; i++) {
     int64_t left = rows - o.first[i - 1];
@@ -150,8 +150,7 @@ static outputs create_outputs(const attention_spec *s, int64_t rows, int64_t hea
   }
   o.first[s->n_outputs] = rows;
   for (int i = 0; i < s->n_outputs; i++) {
-    o.stride[i] = s->b * heads * s->dv;
-    o.memory[i] = uly_guarded_create((size_t)((o.first[i + 1] - o.first[i]) * o.stride[i]) * 4, s->at_end);
+    o.memory[i] = uly_guarded_create((size_t)((o.first[i + 1] - o.first[i]) * o.stride) * 4, s->at_end);
     o.p[i] = o.memory[i].data;
   }
   return o;
@@ -161,7 +160,7 @@ static void collect(const attention_spec *s, const outputs *o, int64_t rows, int
   int part = 0;
   for (int64_t r = 0; r < rows; r++) {
     while (r >= o->first[part + 1]) part++;
-    const float *row = (const float *)o->p[part] + (r - o->first[part]) * o->stride[part];
+    const float *row = (const float *)o->p[part] + (r - o->first[part]) * o->stride;
     for (int64_t b = 0; b < s->b; b++)
       for (int64_t h = 0; h < heads; h++) {
         float *to = out + ((h * rows + r) * s->b + b) * (s->dv + 1);
@@ -193,7 +192,7 @@ static void call_kernel(const attention_case *c, uly_kernel kernel, const uly_bi
   const int64_t *val[HOOK_N_VALS];
   for (int i = 0; i < HOOK_N_VALS; i++) val[i] = &one[i];
   val[ULY_ATTENTION_O_ROW] = o->first;
-  val[ULY_ATTENTION_O_S] = o->stride;
+  val[ULY_ATTENTION_O_S] = &o->stride;
   const uly_call call = {.op = op, .val = val, .n_peers = s->n_outputs};
   const int64_t items = s->b * v->n_heads * uly_cdiv(v->n_rows, ULY_ATTENTION_ITEM_ROWS);
   uly_bits_run(kernel, &call, items, (size_t)uly_attention_scratch(s->dh, s->dv), v->n_threads, v->seed);
