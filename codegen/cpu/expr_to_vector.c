@@ -128,7 +128,7 @@ static LLVMValueRef emit_int(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMValu
   case ULY_SC_MAX:
     smaller = LLVMBuildICmp(ir->b, LLVMIntSLT, a, b, "");
     return LLVMBuildSelect(ir->b, smaller, op == ULY_SC_MIN ? a : b, op == ULY_SC_MIN ? b : a, "");
-  default: ULY_ASSERT(!"an operation on ints"); return NULL;
+  default: ULY_ASSERT(false && "an operation on ints"); return NULL;
   }
 }
 
@@ -172,7 +172,7 @@ static LLVMValueRef emit_real(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMVal
   case ULY_SC_TANH: return uly_math_tanh(ir, a);
   case ULY_SC_SIGMOID: return uly_math_sigmoid(ir, a);
   case ULY_SC_ERF: return uly_math_erf(ir, a);
-  default: ULY_ASSERT(!"an operation on floats"); return NULL;
+  default: ULY_ASSERT(false && "an operation on floats"); return NULL;
   }
 }
 
@@ -181,7 +181,7 @@ static LLVMValueRef emit_bool(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMVal
   case ULY_SC_NOT: return LLVMBuildNot(ir->b, a, "");
   case ULY_SC_AND: return LLVMBuildAnd(ir->b, a, b, "");
   case ULY_SC_OR: return LLVMBuildOr(ir->b, a, b, "");
-  default: ULY_ASSERT(!"an operation on bools"); return NULL;
+  default: ULY_ASSERT(false && "an operation on bools"); return NULL;
   }
 }
 

@@ -244,7 +244,7 @@ LLVMValueRef uly_hooks_attention_leaf(void *context, uly_ir *ir, const uly_expr_
   case ULY_COORD_Q: return site->queries;
   case ULY_COORD_K: return site->k;
   case ULY_COORD_S: return site->s;
-  default: ULY_ASSERT(!"a coordinate of an attention"); return NULL;
+  default: ULY_ASSERT(false && "a coordinate of an attention"); return NULL;
   }
 }
 
@@ -285,7 +285,7 @@ static void define_body(uly_ir *ir, const char *name, const uly_kernel_desc *des
   else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_mask") == 0) define_mask(ir, &desc->u.attention);
   else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_range") == 0) uly_ranges_define(ir, &desc->u.attention);
   else if (kind == ULY_KERNEL_ROWSUM && strcmp(name, "uly_hook_rowsum_term") == 0) define_rows_value(ir, &desc->u.rowsum.term);
-  else ULY_ASSERT(!"a hook of the kernel's kind");
+  else ULY_ASSERT(false && "a hook of the kernel's kind");
 }
 
 void uly_hooks_define(uly_ir *ir, const uly_kernel_desc *desc) {

@@ -15,7 +15,7 @@ static LLVMTypeRef stored_type(const uly_ir *ir, uly_dtype dtype) {
   case ULY_BOOL: return ir->i8;
   case ULY_N_DTYPES: break;
   }
-  ULY_ASSERT(!"a dtype");
+  ULY_ASSERT(false && "a dtype");
   return NULL;
 }
 
