@@ -1,0 +1,3 @@
+// A library that is no model.
+int foreign(void);
+int foreign(void) { return 1; }
