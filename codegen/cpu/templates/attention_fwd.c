@@ -107,7 +107,7 @@ ULY_INLINE void pack_queries(const item *it) {
       ULY_PLAIN
       for (int64_t j = 0; j < VL; j++) {
         from[j] = q + (it->row + min64(i + j, it->rows - 1)) * stride + d;
-        to[j] = out + (d + j) * NR;
+        to[j] = out + min64(d + j, uly_attention_dh - 1) * NR;
       }
       lane_transpose(from, to, VL, min64(uly_attention_dh - d, VL), vf_splat(scale));
     }
@@ -427,7 +427,7 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
   for (int64_t i = 0; i < rows; i += VL) {
     vf l = vf_load(it->l + panel * NR + i), inverse = vf_splat(1.0f) / vf_select(l == vf_splat(0.0f), vf_splat(1.0f), l);
     const int64_t n = min64(rows - i, VL);
-    float *row[VL] = {0}, *to[VL];
+    float *row[VL], *to[VL];
     ULY_PLAIN
     for (int64_t j = 0; j < n; j++) {
       const int64_t s = it->row + panel * NR + i + j;
@@ -438,10 +438,9 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
       const int64_t n_values = min64(uly_attention_dv - d, VL);
       const float *from[VL];
       ULY_PLAIN
-      for (int64_t j = 0; j < VL; j++) {
-        from[j] = o + (d + min64(j, n_values - 1)) * NR + i;
-        to[j] = row[j] + d;
-      }
+      for (int64_t j = 0; j < VL; j++) from[j] = o + (d + min64(j, n_values - 1)) * NR + i;
+      ULY_PLAIN
+      for (int64_t j = 0; j < n; j++) to[j] = row[j] + d;
       lane_transpose(from, to, n_values, n, inverse);
     }
   }
