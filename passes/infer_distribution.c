@@ -179,7 +179,7 @@ bool uly_pass_infer_distribution(uly_ir *ir, MlirOperation module) {
   uly_ops funcs = uly_block_ops(ir, uly_op_body(module));
   bool ok = true;
   for (int i = 0; i < funcs.n; i++) {
-    if (!uly_op_is(funcs.at[i], "func.func")) continue;
+    if (!uly_op_is(funcs.at[i], "func.func") || mlirBlockIsNull(uly_op_body(funcs.at[i]))) continue;
     ok = distribute_block(ir, funcs.at[i], uly_op_body(funcs.at[i])) && ok;
     if (ok) set_function_type(ir, funcs.at[i]);
   }

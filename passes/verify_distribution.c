@@ -64,6 +64,10 @@ static bool check_boundary(uly_ir *ir, MlirOperation op, MlirValue value, const 
 
 static bool check_entry(uly_ir *ir, MlirOperation func) {
   MlirBlock body = uly_op_body(func);
+  if (mlirBlockIsNull(body)) {
+    uly_op_error(ir, func, "an entry has a body");
+    return false;
+  }
   MlirOperation ret = mlirBlockGetTerminator(body);
   bool ok = true;
   for (int i = 0; i < mlirBlockGetNumArguments(body); i++) ok = check_boundary(ir, func, mlirBlockGetArgument(body, i), "argument", i) && ok;

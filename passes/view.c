@@ -166,7 +166,7 @@ static void check_attention(shapes *s) {
        "behind v come sink and q_offset, where there are such, then the captured tensors; the attributes are their operand numbers");
 }
 
-static void check_cut(shapes *s) {
+static void check_one_dim(shapes *s) {
   const uly_view *v = s->v;
   int64_t dim = uly_op_i64(v->op, "dim", 0);
   bool drops = v->kind == ULY_KIND_SUM ? !uly_op_has(v->op, "keep") : v->kind == ULY_KIND_SLICE && uly_op_has(v->op, "drop");
@@ -174,6 +174,12 @@ static void check_cut(shapes *s) {
   if (!want(s, v->out[0].tensor.rank == v->in[0].tensor.rank - drops, "the result's number of dims")) return;
   for (int32_t d = 0; d < v->in[0].tensor.rank; d++)
     if (uly_view_dim(v, 0, d) >= 0) same_dim(s, &v->in[0], d, &v->out[0], uly_view_dim(v, 0, d), "operand and result");
+  if (v->kind == ULY_KIND_SUM && !drops) want(s, uly_dim_equal(v->out[0].tensor.dims[dim], uly_dim_const(1)), "a dim that is summed and kept has size 1");
+  if (v->kind != ULY_KIND_SLICE) return;
+  int64_t begin = uly_op_i64(v->op, "begin", 0), end = uly_op_i64(v->op, "end", 0);
+  uly_dim from = v->in[0].tensor.dims[dim];
+  if (!want(s, 0 <= begin && begin < end && (!uly_dim_is_const(from) || end <= from.add), "a slice lies inside its dim")) return;
+  want(s, drops ? end == begin + 1 : uly_dim_equal(v->out[0].tensor.dims[dim], uly_dim_const(end - begin)), "the result has as many as the slice takes");
 }
 
 static void check_cast(shapes *s) {
@@ -206,7 +212,7 @@ uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
   case ULY_KIND_ATTENTION: check_attention(&s); break;
   case ULY_KIND_SUM:
   case ULY_KIND_SLICE:
-  case ULY_KIND_SOFTMAX: check_cut(&s); break;
+  case ULY_KIND_SOFTMAX: check_one_dim(&s); break;
   case ULY_KIND_RESHARD:
   case ULY_KIND_EXCHANGE:
   case ULY_KIND_ALL_GATHER:
