@@ -160,22 +160,31 @@ static void measure(const options *o, attention_kind kind, int64_t width, bool c
   for (int64_t i = 0; i < pool.items; i++) sum += pool.item_best[i];
   double pairs = causal ? 0.5 * (double)o->s * (double)(o->s + 1) : (double)o->s * (double)o->s;
   double work = 4 * pairs * (double)(width * o->heads);
-  printf("%s %d threads S=%" PRId64 " H=%" PRId64 " Dh=%-3" PRId64 " %-6s %6.1f GFLOP/s %5.1f %% of %.1f | items' best %5.1f %%\n", pool.level->name, pool.n, o->s, o->heads, width,
-         causal ? "causal" : "full", work / best * 1e-9, 100 * work / best / peak, peak * 1e-9, 100 * work / sum * pool.n / peak);
+  printf("%s %d threads S=%" PRId64 " H=%" PRId64 " Dh=%-3" PRId64 " %-6s %6.1f GFLOP/s %5.1f %% of %.1f | items' best %5.1f %%\n", pool.level->name, pool.n,
+         o->s, o->heads, width, causal ? "causal" : "full", work / best * 1e-9, 100 * work / best / peak, peak * 1e-9, 100 * work / sum * pool.n / peak);
   fflush(stdout);
   free(p.q), free(p.o), free(p.lse), free(pool.item_best);
 }
 
 static void read_option(options *o, const char *text) {
-  if (!strncmp(text, "threads=", 8)) pool.n = atoi(text + 8);
-  else if (!strcmp(text, "level=v3")) pool.level = &attention_level_v3;
-  else if (!strcmp(text, "level=v4")) pool.level = &attention_level_v4;
-  else if (!strncmp(text, "s=", 2)) o->s = atoll(text + 2);
-  else if (!strncmp(text, "heads=", 6)) o->heads = atoll(text + 6);
-  else if (!strncmp(text, "ms=", 3)) o->seconds = atof(text + 3) * 1e-3;
-  else if (!strcmp(text, "layout=message")) o->message = true;
-  else if (!strcmp(text, "layout=dense")) o->message = false;
-  else if (!strncmp(text, "kind=", 5)) o->kind = text + 5;
+  if (!strncmp(text, "threads=", 8))
+    pool.n = atoi(text + 8);
+  else if (!strcmp(text, "level=v3"))
+    pool.level = &attention_level_v3;
+  else if (!strcmp(text, "level=v4"))
+    pool.level = &attention_level_v4;
+  else if (!strncmp(text, "s=", 2))
+    o->s = atoll(text + 2);
+  else if (!strncmp(text, "heads=", 6))
+    o->heads = atoll(text + 6);
+  else if (!strncmp(text, "ms=", 3))
+    o->seconds = atof(text + 3) * 1e-3;
+  else if (!strcmp(text, "layout=message"))
+    o->message = true;
+  else if (!strcmp(text, "layout=dense"))
+    o->message = false;
+  else if (!strncmp(text, "kind=", 5))
+    o->kind = text + 5;
   else {
     fprintf(stderr, "attention_bench: cannot read %s\n", text);
     exit(2);
@@ -197,7 +206,7 @@ int main(int argc, char **argv) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, thread_main, (void *)(intptr_t)t)) return 1;
   }
-#define X(width, causal)                                                                                               \
+#define X(width, causal)                                                                                                                                       \
   if (!o.kind || !strcmp(o.kind, #width "_" #causal)) measure(&o, ATTENTION_##width##_##causal, width, causal, scratch);
   ATTENTION_KINDS(X)
 #undef X

@@ -176,19 +176,43 @@ static void call_kernel(const attention_case *c, uly_kernel kernel, const uly_bi
   for (int64_t b = 0; b < s->b; b++) shifted[b] = (int32_t)(offsets(c)[b] + v->first_row);
   void *q = element(c->q, v->first_row, 0, v->first_head), *table = (float *)c->table_memory.data + v->first_row * s->t;
   void *k = c->k.data, *vv = c->v.data, *sink = c->sink_memory.data, *lse = o->lse.data, *documents = c->documents_memory.data, *offset = shifted;
-  const uly_arg op[HOOK_N_OPS] = {
-      [ULY_ATTENTION_Q] = {&q, 1}, [ULY_ATTENTION_K] = {&k, 1}, [ULY_ATTENTION_V] = {&vv, 1}, [ULY_ATTENTION_SINK] = {&sink, s->sink},
-      [ULY_ATTENTION_Q_OFFSET] = {&offset, s->per_batch_offset}, [ULY_ATTENTION_OUT] = {o->p, s->n_outputs}, [ULY_ATTENTION_LSE] = {&lse, s->lse},
-      [HOOK_DOCUMENTS] = {&documents, 1}, [HOOK_TABLE] = {&table, 1}};
-  const int64_t one[HOOK_N_VALS] = {
-      [ULY_ATTENTION_S] = v->n_rows, [ULY_ATTENTION_T] = s->t, [ULY_ATTENTION_B] = s->b, [ULY_ATTENTION_H] = v->n_heads, [ULY_ATTENTION_H0] = s->h0 + v->first_head,
-      [ULY_ATTENTION_K0] = c->k0, [ULY_ATTENTION_Q_S] = c->q.row, [ULY_ATTENTION_Q_B] = c->q.batch, [ULY_ATTENTION_Q_H] = c->q.head,
-      [ULY_ATTENTION_K_S] = c->k.row, [ULY_ATTENTION_K_B] = c->k.batch, [ULY_ATTENTION_K_H] = c->k.head,
-      [ULY_ATTENTION_V_S] = c->v.row, [ULY_ATTENTION_V_B] = c->v.batch, [ULY_ATTENTION_V_H] = c->v.head,
-      [ULY_ATTENTION_O_B] = v->n_heads * s->dv, [ULY_ATTENTION_O_H] = s->dv,
-      [ULY_ATTENTION_L_S] = v->n_heads, [ULY_ATTENTION_L_B] = v->n_rows * v->n_heads, [ULY_ATTENTION_L_H] = 1,
-      [ULY_ATTENTION_OFFSET] = s->offset + v->first_row, [HOOK_MASK] = s->mask, [HOOK_MASK_A] = s->mask_a, [HOOK_MASK_B] = s->mask_b,
-      [HOOK_SCORE] = s->score, [HOOK_RANGES] = s->ranges, [HOOK_DOCUMENT_ROW] = positions(s), [HOOK_TABLE_ROW] = s->t};
+  const uly_arg op[HOOK_N_OPS] = {[ULY_ATTENTION_Q] = {&q, 1},
+                                  [ULY_ATTENTION_K] = {&k, 1},
+                                  [ULY_ATTENTION_V] = {&vv, 1},
+                                  [ULY_ATTENTION_SINK] = {&sink, s->sink},
+                                  [ULY_ATTENTION_Q_OFFSET] = {&offset, s->per_batch_offset},
+                                  [ULY_ATTENTION_OUT] = {o->p, s->n_outputs},
+                                  [ULY_ATTENTION_LSE] = {&lse, s->lse},
+                                  [HOOK_DOCUMENTS] = {&documents, 1},
+                                  [HOOK_TABLE] = {&table, 1}};
+  const int64_t one[HOOK_N_VALS] = {[ULY_ATTENTION_S] = v->n_rows,
+                                    [ULY_ATTENTION_T] = s->t,
+                                    [ULY_ATTENTION_B] = s->b,
+                                    [ULY_ATTENTION_H] = v->n_heads,
+                                    [ULY_ATTENTION_H0] = s->h0 + v->first_head,
+                                    [ULY_ATTENTION_K0] = c->k0,
+                                    [ULY_ATTENTION_Q_S] = c->q.row,
+                                    [ULY_ATTENTION_Q_B] = c->q.batch,
+                                    [ULY_ATTENTION_Q_H] = c->q.head,
+                                    [ULY_ATTENTION_K_S] = c->k.row,
+                                    [ULY_ATTENTION_K_B] = c->k.batch,
+                                    [ULY_ATTENTION_K_H] = c->k.head,
+                                    [ULY_ATTENTION_V_S] = c->v.row,
+                                    [ULY_ATTENTION_V_B] = c->v.batch,
+                                    [ULY_ATTENTION_V_H] = c->v.head,
+                                    [ULY_ATTENTION_O_B] = v->n_heads * s->dv,
+                                    [ULY_ATTENTION_O_H] = s->dv,
+                                    [ULY_ATTENTION_L_S] = v->n_heads,
+                                    [ULY_ATTENTION_L_B] = v->n_rows * v->n_heads,
+                                    [ULY_ATTENTION_L_H] = 1,
+                                    [ULY_ATTENTION_OFFSET] = s->offset + v->first_row,
+                                    [HOOK_MASK] = s->mask,
+                                    [HOOK_MASK_A] = s->mask_a,
+                                    [HOOK_MASK_B] = s->mask_b,
+                                    [HOOK_SCORE] = s->score,
+                                    [HOOK_RANGES] = s->ranges,
+                                    [HOOK_DOCUMENT_ROW] = positions(s),
+                                    [HOOK_TABLE_ROW] = s->t};
   const int64_t *val[HOOK_N_VALS];
   for (int i = 0; i < HOOK_N_VALS; i++) val[i] = &one[i];
   val[ULY_ATTENTION_O_ROW] = o->first;
@@ -203,8 +227,14 @@ void attention_case_run(attention_case *c, uly_kernel kernel, const uly_bits_var
   const attention_spec *s = &c->spec;
   const uly_bits_variant whole = {.n_rows = s->s, .n_heads = s->h, .keep = -1, .n_threads = 1};
   const uly_bits_variant *v = variant ? variant : &whole;
-  attention_native_set(&(attention_constants){.dh = s->dh, .dv = s->dv, .group = s->group, .scale = c->scale, .has_score = s->score != SCORE_NONE,
-                                              .has_mask = s->mask != MASK_FULL, .has_sink = s->sink, .has_lse = s->lse});
+  attention_native_set(&(attention_constants){.dh = s->dh,
+                                              .dv = s->dv,
+                                              .group = s->group,
+                                              .scale = c->scale,
+                                              .has_score = s->score != SCORE_NONE,
+                                              .has_mask = s->mask != MASK_FULL,
+                                              .has_sink = s->sink,
+                                              .has_lse = s->lse});
   if (v->other_rows) fill(c->q, s->s, s->b, s->h, s->dh, s->spread * 4, v->other_rows, v->keep);
   outputs o = create_outputs(s, v->n_rows, v->n_heads);
   call_kernel(c, kernel, v, &o);

@@ -52,8 +52,8 @@ void attention_case_run(attention_case *c, uly_kernel kernel, const uly_bits_var
 typedef struct attention_error {
   double worst, naive_worst; // largest difference from the oracle
   double squares, naive_squares;
-  double lse_worst;          // relative to max(1, |lse|)
-  int64_t n, n_nan_wrong;    // numbers compared; NaN or infinite where the oracle is not, or the reverse
+  double lse_worst;       // relative to max(1, |lse|)
+  int64_t n, n_nan_wrong; // numbers compared; NaN or infinite where the oracle is not, or the reverse
 } attention_error;
 
 void attention_case_solve(attention_case *c); // fills oracle, oracle_lse, naive

@@ -8,14 +8,29 @@
 #include "runtime/kernel_abi.h"
 
 typedef enum attention_mask {
-  MASK_FULL, MASK_CAUSAL, MASK_WINDOW, MASK_SINK_WINDOW, MASK_PREFIX, MASK_NONE, MASK_DOCUMENTS, MASK_STRIPES, MASK_SCATTERED, MASK_EVERY_THIRD_ROW, N_MASKS
+  MASK_FULL,
+  MASK_CAUSAL,
+  MASK_WINDOW,
+  MASK_SINK_WINDOW,
+  MASK_PREFIX,
+  MASK_NONE,
+  MASK_DOCUMENTS,
+  MASK_STRIPES,
+  MASK_SCATTERED,
+  MASK_EVERY_THIRD_ROW,
+  N_MASKS
 } attention_mask;
 typedef enum attention_score { SCORE_NONE, SCORE_SOFTCAP, SCORE_ALIBI, SCORE_TABLE, N_SCORES } attention_score;
 // Ranges exact, always PARTIAL, or exact with some PARTIAL instead: the results must be the same.
 typedef enum attention_ranges { RANGES_EXACT, RANGES_NONE, RANGES_SOME, N_RANGES } attention_ranges;
 
 // Captures and values of the hooks.
-enum { HOOK_DOCUMENTS = ULY_ATTENTION_N_OPS /* i32 [b][max(S, T)] */, HOOK_TABLE /* f32 [S][T] */, HOOK_COUNT /* i64: calls of the range hook, or absent */, HOOK_N_OPS };
+enum {
+  HOOK_DOCUMENTS = ULY_ATTENTION_N_OPS /* i32 [b][max(S, T)] */,
+  HOOK_TABLE /* f32 [S][T] */,
+  HOOK_COUNT /* i64: calls of the range hook, or absent */,
+  HOOK_N_OPS
+};
 enum { HOOK_MASK = ULY_ATTENTION_N_VALS, HOOK_MASK_A, HOOK_MASK_B, HOOK_SCORE, HOOK_RANGES, HOOK_DOCUMENT_ROW, HOOK_TABLE_ROW, HOOK_N_VALS };
 
 static inline bool attention_allowed(int64_t mask, int64_t a, int64_t b, const int32_t *documents, int64_t h, int64_t q, int64_t k) {

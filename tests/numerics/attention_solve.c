@@ -13,9 +13,7 @@ static bool mask(void *user, int64_t b, int64_t h, int64_t q, int64_t k) {
   return attention_allowed(s->mask, s->mask_a, s->mask_b, (const int32_t *)c->documents_memory.data + b * n, h + s->h0, q, k);
 }
 
-static int64_t offset(const attention_case *c, int64_t b) {
-  return c->spec.per_batch_offset ? ((const int32_t *)c->offset_memory.data)[b] : c->spec.offset;
-}
+static int64_t offset(const attention_case *c, int64_t b) { return c->spec.per_batch_offset ? ((const int32_t *)c->offset_memory.data)[b] : c->spec.offset; }
 
 static double score(void *user, int64_t b, int64_t h, int64_t q, int64_t k, double x) {
   const attention_case *c = user;
@@ -38,7 +36,8 @@ static uly_ref_view widen(const attention_tensor *t, int64_t rows, int64_t batch
   for (int64_t b = 0; b < batch; b++)
     for (int64_t r = 0; r < rows; r++)
       for (int64_t h = 0; h < heads; h++)
-        for (int64_t d = 0; d < width; d++) view.data[b * view.batch + r * view.row + h * width + d] = (double)t->data[b * t->batch + r * t->row + h * t->head + d];
+        for (int64_t d = 0; d < width; d++)
+          view.data[b * view.batch + r * view.row + h * width + d] = (double)t->data[b * t->batch + r * t->row + h * t->head + d];
   return view;
 }
 
@@ -76,8 +75,22 @@ void attention_case_solve(attention_case *c) {
   const uly_ref_view q = widen(&c->q, s->s, s->b, s->h, s->dh), k = widen(&c->k, s->t, s->b, c->n_kv, s->dh), v = widen(&c->v, s->t, s->b, c->n_kv, s->dv);
   for (int64_t h = 0; h < s->h; h++) { // one head a call: kv heads are counted from k0
     const int64_t kv = (h + s->h0) / s->group - c->k0;
-    uly_ref_attention a = {.s = s->s, .t = s->t, .b = s->b, .h = 1, .group = 1, .dh = s->dh, .dv = s->dv, .scale = c->scale, .q = q, .k = k, .v = v,
-                           .sink = s->sink ? sink + h : NULL, .q_offset = offsets, .mask = mask, .score = score, .user = c};
+    uly_ref_attention a = {.s = s->s,
+                           .t = s->t,
+                           .b = s->b,
+                           .h = 1,
+                           .group = 1,
+                           .dh = s->dh,
+                           .dv = s->dv,
+                           .scale = c->scale,
+                           .q = q,
+                           .k = k,
+                           .v = v,
+                           .sink = s->sink ? sink + h : NULL,
+                           .q_offset = offsets,
+                           .mask = mask,
+                           .score = score,
+                           .user = c};
     attention_case shifted = *c;
     shifted.spec.h0 += h;
     a.user = &shifted;

@@ -72,9 +72,11 @@ static float *results(const attention_spec *p) {
 }
 
 static void describe(const char *what, const attention_spec *p, const char *name) {
-  print_error("%s: seed %llu, %s: S=%lld T=%lld B=%lld H=%lld at %lld, group %lld, Dh=%lld Dv=%lld layout %d mask %d(%lld, %lld) score %d ranges %d sink %d plant %u\n", what,
-              (unsigned long long)(p->seed - 1000), name, (long long)p->s, (long long)p->t, (long long)p->b, (long long)p->h, (long long)p->h0, (long long)p->group,
-              (long long)p->dh, (long long)p->dv, p->layout, p->mask, (long long)p->mask_a, (long long)p->mask_b, p->score, p->ranges, p->sink, p->plant);
+  print_error(
+      "%s: seed %llu, %s: S=%lld T=%lld B=%lld H=%lld at %lld, group %lld, Dh=%lld Dv=%lld layout %d mask %d(%lld, %lld) score %d ranges %d sink %d plant %u\n",
+      what, (unsigned long long)(p->seed - 1000), name, (long long)p->s, (long long)p->t, (long long)p->b, (long long)p->h, (long long)p->h0,
+      (long long)p->group, (long long)p->dh, (long long)p->dv, p->layout, p->mask, (long long)p->mask_a, (long long)p->mask_b, p->score, p->ranges, p->sink,
+      p->plant);
 }
 
 static bool within(const attention_spec *p, const attention_error *e) {
@@ -100,7 +102,8 @@ static void test_against_float64(void **state) {
       naive_squares[i] += e.naive_squares;
       if (within(&p, &e)) continue;
       describe("error too large", &p, levels[i].name);
-      print_error("  worst %.3g, naive %.3g, LSE %.3g, NaN or Inf wrong %lld of %lld\n", e.worst, e.naive_worst, e.lse_worst, (long long)e.n_nan_wrong, (long long)e.n);
+      print_error("  worst %.3g, naive %.3g, LSE %.3g, NaN or Inf wrong %lld of %lld\n", e.worst, e.naive_worst, e.lse_worst, (long long)e.n_nan_wrong,
+                  (long long)e.n);
       wrong++;
     }
     free(out);
@@ -188,8 +191,13 @@ static void test_bits(void **state) {
       subject s = {attention_case_create(&p), levels[i].kernel};
       char name[96];
       snprintf(name, sizeof name, "attention at %s, seed %llu", levels[i].name, (unsigned long long)seed);
-      const uly_bits_subject bits = {.name = name, .user = &s, .rows = p.s, .heads = p.h, .row_bytes = (size_t)(p.b * (p.dv + 1)) * 4,
-                                     .may_vary = ULY_BITS_ROWS | ULY_BITS_HEADS | ULY_BITS_OTHER_ROWS | ULY_BITS_THREADS, .run = run_subject};
+      const uly_bits_subject bits = {.name = name,
+                                     .user = &s,
+                                     .rows = p.s,
+                                     .heads = p.h,
+                                     .row_bytes = (size_t)(p.b * (p.dv + 1)) * 4,
+                                     .may_vary = ULY_BITS_ROWS | ULY_BITS_HEADS | ULY_BITS_OTHER_ROWS | ULY_BITS_THREADS,
+                                     .run = run_subject};
       different += uly_bits_check(&bits, BITS_TRIALS, seed + 1);
       attention_case_destroy(&s.c);
     }
@@ -233,7 +241,11 @@ static void test_far_offsets(void **state) {
       for (int64_t d = 0; d < W; d++)
         for (int i = 0; i < 3; i++) tensor[i][s * row + b * batch + d] = i == 2 ? (float)(s + 100 * b) : s == d ? 100.0f : 0.0f;
   for (int i = 0; i < n_levels; i++) {
-    bare_call c = {.p = {[ULY_ATTENTION_Q] = tensor[0], [ULY_ATTENTION_K] = tensor[1], [ULY_ATTENTION_V] = tensor[2], [ULY_ATTENTION_OUT] = tensor[3], [ULY_ATTENTION_LSE] = tensor[4]}};
+    bare_call c = {.p = {[ULY_ATTENTION_Q] = tensor[0],
+                         [ULY_ATTENTION_K] = tensor[1],
+                         [ULY_ATTENTION_V] = tensor[2],
+                         [ULY_ATTENTION_OUT] = tensor[3],
+                         [ULY_ATTENTION_LSE] = tensor[4]}};
     int64_t *v = c.value;
     v[ULY_ATTENTION_S] = v[ULY_ATTENTION_T] = S, v[ULY_ATTENTION_B] = B, v[ULY_ATTENTION_H] = 1;
     v[ULY_ATTENTION_Q_S] = v[ULY_ATTENTION_K_S] = v[ULY_ATTENTION_V_S] = v[ULY_ATTENTION_O_S] = v[ULY_ATTENTION_L_S] = row;
@@ -260,7 +272,13 @@ static void test_empty_stretches(void **state) {
   for (int i = 0; i < n_levels; i++) {
     int64_t count = 0;
     float q[4] = {1, 2, 3, 4}, k[4] = {1, 1, 1, 1}, value[4] = {5, 6, 7, 8}, out[4], lse = 0;
-    bare_call c = {.p = {[ULY_ATTENTION_Q] = q, [ULY_ATTENTION_K] = k, [ULY_ATTENTION_V] = value, [ULY_ATTENTION_OUT] = out, [ULY_ATTENTION_LSE] = &lse, [HOOK_DOCUMENTS] = &count, [HOOK_COUNT] = &count}};
+    bare_call c = {.p = {[ULY_ATTENTION_Q] = q,
+                         [ULY_ATTENTION_K] = k,
+                         [ULY_ATTENTION_V] = value,
+                         [ULY_ATTENTION_OUT] = out,
+                         [ULY_ATTENTION_LSE] = &lse,
+                         [HOOK_DOCUMENTS] = &count,
+                         [HOOK_COUNT] = &count}};
     int64_t *v = c.value;
     v[ULY_ATTENTION_S] = 1, v[ULY_ATTENTION_T] = (int64_t)1 << 40, v[ULY_ATTENTION_B] = 1, v[ULY_ATTENTION_H] = 1;
     v[ULY_ATTENTION_OFFSET] = ((int64_t)1 << 40) - 200, v[HOOK_MASK] = MASK_WINDOW, v[HOOK_MASK_A] = 64;
@@ -272,7 +290,8 @@ static void test_empty_stretches(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_ranges_are_free), cmocka_unit_test(test_specialised), cmocka_unit_test(test_bits),
-                                     cmocka_unit_test(test_far_offsets), cmocka_unit_test(test_empty_stretches)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_ranges_are_free),
+                                     cmocka_unit_test(test_specialised),     cmocka_unit_test(test_bits),
+                                     cmocka_unit_test(test_far_offsets),     cmocka_unit_test(test_empty_stretches)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

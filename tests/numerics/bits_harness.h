@@ -35,9 +35,9 @@ enum { ULY_BITS_ROWS = 1, ULY_BITS_HEADS = 2, ULY_BITS_OTHER_ROWS = 4, ULY_BITS_
 typedef struct uly_bits_subject {
   const char *name;
   void *user;
-  int64_t rows, heads; // heads: 1 where there are none
-  size_t row_bytes;    // of a row's result in one head
-  unsigned may_vary;   // ULY_BITS_*: what run() can do
+  int64_t rows, heads;  // heads: 1 where there are none
+  size_t row_bytes;     // of a row's result in one head
+  unsigned may_vary;    // ULY_BITS_*: what run() can do
   bool first_rows_only; // a cut keeps row 0: positions count
   // Writes the results of all the call's rows to out[head][row], counted from the call's first.
   void (*run)(void *user, const uly_bits_variant *variant, void *out);

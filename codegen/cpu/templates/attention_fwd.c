@@ -46,13 +46,13 @@ typedef struct item {
   const uly_call *call;
   int64_t b, h, row; // local head, first row
   int64_t rows, n_panels;
-  int64_t q;         // the first row's position: row + q_offset
+  int64_t q; // the first row's position: row + q_offset
   int64_t keys;
   const float *k, *v;
-  float *qt, *ot;      // [panel][Dh][NR], [panel][value_rows][NR]
-  float *m, *l, *top;  // [panel][NR]: reference of the exponentials, sum, largest score yet
-  float *kb, *vb, *p;  // [key][Dh], [key][value_rows], [key][NR]
-  bool wild;           // this block of V has a NaN or Inf
+  float *qt, *ot;     // [panel][Dh][NR], [panel][value_rows][NR]
+  float *m, *l, *top; // [panel][NR]: reference of the exponentials, sum, largest score yet (kept with a sink)
+  float *kb, *vb, *p; // [key][Dh], [key][value_rows], [key][NR]
+  bool wild;          // this block of V has a NaN or Inf
 } item;
 
 // Dv rounded up to tiles: columns that do not exist are 0.
@@ -323,11 +323,15 @@ ULY_INLINE void add_keys(const item *it, int64_t panel, int64_t first, int64_t l
   const float *qt = it->qt + panel * NR * uly_attention_dh;
   ULY_PLAIN
   for (int64_t t = lo; t < hi; t += KEY_TILE) score_tile(qt, it->kb + t * uly_attention_dh, it->p + t * NR, top);
-  if (masked) adjust_scores(it, panel, first, lo, hi, true, top);
-  else if (uly_attention_has_score) adjust_scores(it, panel, first, lo, hi, false, top);
+  if (masked)
+    adjust_scores(it, panel, first, lo, hi, true, top);
+  else if (uly_attention_has_score)
+    adjust_scores(it, panel, first, lo, hi, false, top);
   note_maxima(it, panel, top);
-  if (masked) soften(it, panel, lo, hi, true);
-  else soften(it, panel, lo, hi, false);
+  if (masked)
+    soften(it, panel, lo, hi, true);
+  else
+    soften(it, panel, lo, hi, false);
 
   float *o = it->ot + panel * NR * value_rows();
   if (masked && it->wild) {

@@ -13,13 +13,13 @@
 #else
 #define ULY_LANES(f, s) ULY_LANES_8(f, s)
 #endif
-#define ULY_EXCHANGE(r, s)                                                                                             \
-  ULY_UNROLL                                                                                                           \
-  for (int i = 0; i < VL; i++)                                                                                         \
-    if (!(i & (s))) {                                                                                                  \
-      const vf a = (r)[i], b = (r)[i + (s)];                                                                           \
-      (r)[i] = __builtin_shufflevector(a, b, ULY_LANES(ULY_LANE_LOW, s));                                              \
-      (r)[i + (s)] = __builtin_shufflevector(a, b, ULY_LANES(ULY_LANE_HIGH, s));                                       \
+#define ULY_EXCHANGE(r, s)                                                                                                                                     \
+  ULY_UNROLL                                                                                                                                                   \
+  for (int i = 0; i < VL; i++)                                                                                                                                 \
+    if (!(i & (s))) {                                                                                                                                          \
+      const vf a = (r)[i], b = (r)[i + (s)];                                                                                                                   \
+      (r)[i] = __builtin_shufflevector(a, b, ULY_LANES(ULY_LANE_LOW, s));                                                                                      \
+      (r)[i + (s)] = __builtin_shufflevector(a, b, ULY_LANES(ULY_LANE_HIGH, s));                                                                               \
     }
 
 // Row i, lane l becomes row l, lane i.
