@@ -26,8 +26,9 @@ static bool place(uly_block *block, uly_block *const *placed, uint32_t n) {
 
 uly_status uly_arena_plan(uly_block *blocks, uint32_t n, uly_error *error, int64_t *out_bytes) {
   *out_bytes = 0;
-  uly_block **order = malloc(sizeof *order * 2 * (n + (size_t)1)), **placed = order + n;
+  uly_block **order = malloc(sizeof *order * 2 * (n + (size_t)1));
   if (!order) return uly_fail(error, ULY_EXHAUSTED, "no memory to plan %u buffers", n);
+  uly_block **placed = order + n;
   for (uint32_t i = 0; i < n; i++) {
     blocks[i].bytes = (blocks[i].bytes + ULY_ARENA_ALIGN - 1) & ~(int64_t)(ULY_ARENA_ALIGN - 1);
     order[i] = &blocks[i];

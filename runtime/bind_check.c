@@ -18,7 +18,7 @@ typedef struct record {
 
 static uint64_t hash_offsets(const uly_bound *b) {
   uint64_t hash = 0xcbf29ce484222325u;
-  for (uint32_t i = 0; b->offsets && i < b->loaded->tables.n_buffers; i++) {
+  for (uint32_t i = 0; b->offsets && b->slot_bytes && i < b->loaded->tables.n_buffers; i++) {
     hash = (hash ^ (uint64_t)b->offsets[i]) * 0x100000001b3u;
     hash = (hash ^ (uint64_t)b->slot_bytes[i]) * 0x100000001b3u;
   }
@@ -72,7 +72,7 @@ static uly_status agree_on(uly_bound *b, uint32_t axis, record *mine, uly_error 
       if (!all[q].status) continue;
       status = (uly_status)all[q].status;
       all[q].text[sizeof all[q].text - 1] = 0;
-      if ((int)q != comm->rank) uly_fail(error, status, "rank %zu cannot bind: %s", q, all[q].text);
+      uly_fail(error, status, "rank %zu cannot bind: %s", q, all[q].text);
     }
     for (size_t q = 1; q < n && status == ULY_OK; q++) status = differ(b, &all[0], &all[q], (int)q, axis, error);
   }
@@ -89,8 +89,11 @@ static uly_status agree(uly_bound *b, uly_status own, uly_error *error, record *
     if (b->comms[a]->n_ranks == 1) continue;
     mine->status = (int32_t)status;
     if (status != ULY_OK) snprintf(mine->text, sizeof mine->text, "%.*s", (int)sizeof mine->text - 1, error->text);
-    uly_status here = agree_on(b, a, mine, error);
-    if (here != ULY_OK) status = here;
+    uly_error found;
+    uly_status here = agree_on(b, a, mine, &found);
+    if (status != ULY_OK || here == ULY_OK) continue; // what this rank knows of itself says more
+    status = here;
+    *error = found;
   }
   b->level = mine->level;
   return status;

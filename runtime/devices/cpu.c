@@ -203,7 +203,7 @@ static uly_status create(int threads, uly_error *error, uly_device **out_device)
   }
   if (!c->workers || c->n_started != threads) {
     destroy(&c->device);
-    return uly_fail(error, ULY_EXHAUSTED, "cannot start %d threads", threads);
+    return uly_fail(error, ULY_EXHAUSTED, "no memory or no processes for %d threads", threads);
   }
   *out_device = &c->device;
   return ULY_OK;
