@@ -159,8 +159,10 @@ struct uly_checker {
   int32_t nesting;
   bool exhausted; // a limit has been reported
   int32_t cap_unsupported;
-  // the expression that scalar code is building, or NULL in tensor code
+  // the expression that scalar code is building, or NULL in tensor code; the MAP that it will be, or NULL in masks and scores
   uly_expr_builder *builder;
+  struct uly_map_builder *map;
+  int64_t heads; // query heads of the attention whose mask or score is being built
 };
 
 // ---- diagnostics: like uly_diag_add, with notes that lead from |scope| to the entry
@@ -257,13 +259,14 @@ void uly_build_finish(uly_checker *c, uly_graph_entry *entry); // numbers the va
 
 // ---- maps.c
 
-typedef struct uly_map_builder {
+typedef struct uly_map_builder uly_map_builder;
+struct uly_map_builder {
   uly_checker *c;
   uly_expr_builder *b;
   uly_value operands[ULY_MAX_OPERANDS];
   int32_t n;
   bool failed;
-} uly_map_builder;
+};
 
 uly_map_builder uly_map_begin(uly_checker *c);
 int32_t uly_map_operand(uly_map_builder *m, uly_value tensor);              // its node

@@ -217,6 +217,19 @@ static bool is_tensor_code(const uly_checker *c, const uly_scope *scope) {
 
 static bool is_scalar_builtin(const uly_checker *c, uly_str name) { return !c->builder && (uly_str_is(name, "cast") || (c->region && uly_str_is(name, "iota"))); }
 
+// iota in a fn whose arguments are tensors: one more of them.
+static uly_value eval_iota(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, const uly_builtin *builtin) {
+  uly_expr_builder *builder = c->builder;
+  uly_map_builder *map = c->map;
+  c->builder = NULL;
+  c->map = NULL;
+  uly_value tensor = uly_builtin_call(c, scope, call, builtin);
+  c->builder = builder;
+  c->map = map;
+  if (tensor.kind != ULY_VALUE_TENSOR) return tensor;
+  return (uly_value){.kind = ULY_VALUE_NODE, .u.node = uly_map_operand(map, tensor)};
+}
+
 static uly_value eval_global_call(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, uly_global *global) {
   switch (global->decl->kind) {
   case ULY_AST_FN: return uly_scalar_fn(c, scope, call, global);
@@ -250,6 +263,7 @@ static uly_value eval_call(uly_checker *c, uly_scope *scope, const uly_ast_expr 
   if (uly_scalar_by_name(name, &op)) return eval_scalar_call(c, scope, call, op);
   const uly_builtin *builtin = uly_builtin_find(name);
   if (builtin && (is_tensor_code(c, scope) || is_scalar_builtin(c, name))) return uly_builtin_call(c, scope, call, builtin);
+  if (c->map && builtin && uly_str_is(name, "iota")) return eval_iota(c, scope, call, builtin);
   if (builtin) {
     ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(TENSOR_CODE_HERE), ULY_STR_ARG(name));
     return uly_poison();

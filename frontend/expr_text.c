@@ -138,9 +138,11 @@ static void print_node(printer *p, int32_t number, int level) {
   if (parens) uly_text_add(&p->text, ")");
 }
 
+enum { NAMED_DEPTH = 100 }; // deeper values get names too, so that reading the text needs no deep recursion
+
 uly_str uly_expr_print(uly_arena *arena, const uly_expr *expr, const uly_str *symbols, int n_symbols) {
   printer p = {.text = {.arena = arena}, .expr = expr, .symbols = symbols, .n_symbols = n_symbols};
-  int32_t *uses = ULY_NEW_ARRAY(arena, int32_t, expr->n_nodes), n_names = 0;
+  int32_t *uses = ULY_NEW_ARRAY(arena, int32_t, expr->n_nodes), *depth = ULY_NEW_ARRAY(arena, int32_t, expr->n_nodes), n_names = 0;
   p.names = ULY_NEW_ARRAY(arena, int32_t, expr->n_nodes);
   for (int32_t i = 0; i < expr->n_nodes; i++) {
     p.names[i] = -1;
@@ -148,7 +150,10 @@ uly_str uly_expr_print(uly_arena *arena, const uly_expr *expr, const uly_str *sy
   }
   if (expr->wide) uly_text_add(&p.text, "wide ");
   for (int32_t i = 0; i < expr->n_nodes; i++) {
-    if (uses[i] < 2 || expr->nodes[i].n_args == 0) continue;
+    for (int j = 0; j < expr->nodes[i].n_args; j++)
+      if (depth[expr->nodes[i].args[j]] >= depth[i]) depth[i] = depth[expr->nodes[i].args[j]] + 1;
+    if ((uses[i] < 2 && depth[i] < NAMED_DEPTH) || expr->nodes[i].n_args == 0 || i + 1 == expr->n_nodes) continue;
+    depth[i] = 0;
     uly_text_add(&p.text, "t%d = ", n_names);
     print_node(&p, i, LEVEL_IF);
     uly_text_add(&p.text, "; ");

@@ -12,6 +12,14 @@ static uly_value list_item(uly_checker *c, uly_scope *scope, uly_loc loc, void *
 
 enum { MAX_SELECTED_LIST = 64 };
 
+// The query head as an index must be one of the list.
+static bool heads_fit(uly_checker *c, uly_scope *scope, uly_loc loc, const uly_value *list, uly_value index) {
+  const uly_expr_node *node = index.kind == ULY_VALUE_NODE ? uly_expr_node_at(c->builder, index.u.node) : NULL;
+  if (!node || node->op != ULY_SC_COORD || node->index != ULY_COORD_H || c->heads <= list->u.list.n) return true;
+  ULY_CHECK_ERROR(c, scope, loc, ULY_D(LIST_INDEX), c->heads - 1, (int)list->u.list.n);
+  return false;
+}
+
 // An index known only where code runs: a chain of selections. Outside of the list it is its last item.
 static uly_value select_from_list(uly_checker *c, uly_scope *scope, uly_loc loc, const uly_value *list, uly_value index) {
   int32_t n = list->u.list.n;
@@ -19,6 +27,7 @@ static uly_value select_from_list(uly_checker *c, uly_scope *scope, uly_loc loc,
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(LIST_SIZE), n, MAX_SELECTED_LIST);
     return uly_poison();
   }
+  if (!heads_fit(c, scope, loc, list, index)) return uly_poison();
   uly_value result = list->u.list.items[n - 1];
   for (int32_t i = n - 1; i-- > 0;) {
     uly_value equal[2] = {index, uly_static_int(i)};

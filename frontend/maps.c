@@ -42,8 +42,7 @@ static bool common_shape(uly_map_builder *m, uly_scope *scope, uly_loc loc, uly_
 }
 
 // Ints that may not fit 32 bits: what 64-bit operations give.
-static bool is_wide_int(const uly_expr_builder *b, const uly_expr *expr) {
-  (void)b;
+static bool is_wide_int(const uly_expr *expr) {
   for (int32_t i = 0; i < expr->n_nodes; i++) {
     const uly_expr_node *node = &expr->nodes[i];
     if (node->op == ULY_SC_FLOOR || node->op == ULY_SC_CEIL || node->op == ULY_SC_HASH || node->op == ULY_SC_SIZE) return true;
@@ -79,7 +78,7 @@ static bool result_dtype(uly_map_builder *m, uly_scope *scope, uly_loc loc, cons
     ULY_CHECK_ERROR(m->c, scope, loc, ULY_D(INT_WITH_HALF), uly_dtype_name(strong));
     return false;
   }
-  *out = scalar == ULY_SCALAR_BOOL ? ULY_BOOL : scalar == ULY_SCALAR_FLOAT ? floats : has_i64 || is_wide_int(m->b, expr) ? ULY_I64 : ULY_I32;
+  *out = scalar == ULY_SCALAR_BOOL ? ULY_BOOL : scalar == ULY_SCALAR_FLOAT ? floats : has_i64 || is_wide_int(expr) ? ULY_I64 : ULY_I32;
   *out_weak = scalar == ULY_SCALAR_FLOAT && !has_strong && !has_int;
   return true;
 }

@@ -217,6 +217,7 @@ static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_grap
                     bad_mask ? "a mask (full, causal, …)" : "a score", uly_value_describe(bad_mask ? &mask : &score));
     return false;
   }
+  c->heads = call->args[ATTENTION_Q].u.tensor->type.dims[2].add;
   if (!uly_closure_expr(c, call->scope, call->locs[ATTENTION_MASK], mask, captures, &n_captures, &attrs->mask)) return false;
   attrs->has_score = score.kind == ULY_VALUE_SCORE;
   if (attrs->has_score && !uly_closure_expr(c, call->scope, call->locs[ATTENTION_SCORE], score, captures, &n_captures, &attrs->score)) return false;

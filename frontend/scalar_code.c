@@ -64,13 +64,15 @@ static uly_value fn_on_tensors(uly_checker *c, uly_scope *scope, uly_scope *inne
     if (args[i].kind == ULY_VALUE_TENSOR) args[i] = (uly_value){.kind = ULY_VALUE_NODE, .u.node = uly_map_operand(&m, args[i])};
     uly_scopes_bind(c, inner, decl->u.body.params[i].name, args[i]);
   }
+  c->builder = m.b;
+  c->map = &m;
+  uly_value result = m.failed ? uly_poison() : run_body(c, inner, &decl->u.body.body);
+  c->builder = NULL;
+  c->map = NULL;
   if (m.failed) {
     ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(TOO_MANY_OPERANDS), ULY_MAX_OPERANDS);
     return uly_poison();
   }
-  c->builder = m.b;
-  uly_value result = run_body(c, inner, &decl->u.body.body);
-  c->builder = NULL;
   if (result.kind == ULY_VALUE_NODE) return uly_map_end(&m, scope, call->loc, result.u.node);
   if (result.kind == ULY_VALUE_NUMBER || result.kind == ULY_VALUE_SIZE || result.kind == ULY_VALUE_POISON) return result;
   ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(FN_RESULT), ULY_STR_ARG(decl->name.text), uly_value_describe(&result));

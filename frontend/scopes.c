@@ -99,14 +99,17 @@ uly_value uly_scopes_const(uly_checker *c, uly_global *global) {
   }
   // Whatever is open around the first use must not leak into a value that all uses share.
   uly_expr_builder *builder = c->builder;
+  uly_map_builder *map = c->map;
   uly_loop *loop = c->loop;
   uly_frame frame = {.decl = global->decl};
   uly_scope scope = {.frame = &frame};
   c->builder = NULL;
+  c->map = NULL;
   c->loop = NULL;
   global->state = ULY_GLOBAL_OPEN;
   uly_value value = uly_eval(c, &scope, expr);
   c->builder = builder;
+  c->map = map;
   c->loop = loop;
   if (value.kind != ULY_VALUE_POISON && !is_const_value(&value)) {
     uly_diag_add(c->diags, expr->loc, ULY_D(NOT_CONST), ULY_STR_ARG(global->name), uly_value_describe(&value));

@@ -193,6 +193,17 @@ static void sharing_keeps_text_short(void **state) {
   assert_true(uly_expr_equal(&expr, &again));
 }
 
+static void depth_does_not_matter(void **state) {
+  (void)state;
+  uly_expr_builder *b = uly_expr_begin(arena);
+  int32_t x = uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, 0);
+  for (int i = 0; i < 8000; i++) x = uly_expr_op(b, ULY_SC_SIN, &x, 1);
+  uly_expr expr = uly_expr_end(b, x), again;
+  uly_str text = uly_expr_print(arena, &expr, symbols, 3);
+  assert_int_equal(uly_expr_parse(arena, text, symbols, 3, &again), ULY_OK);
+  assert_true(uly_expr_equal(&expr, &again));
+}
+
 static void hash_is_fixed(void **state) {
   (void)state;
   assert_int_equal(uly_scalar_hash(0, 0), 0x41f39e5eu);
@@ -231,7 +242,7 @@ int main(void) {
       cmocka_unit_test(types_follow_the_rules),
       cmocka_unit_test(text_round_trips),
       cmocka_unit_test(sharing_keeps_text_short),
-      cmocka_unit_test(hash_is_fixed),
+      cmocka_unit_test(hash_is_fixed), cmocka_unit_test(depth_does_not_matter),
       cmocka_unit_test(grafts),
       cmocka_unit_test(size_is_bounded),
   };
