@@ -242,7 +242,7 @@ static void build_entry(uly_checker *c, uly_global *global) {
   global->state = ULY_GLOBAL_NEW;
   if (values) {
     add_results(c, decl, values, entry);
-    uly_build_finish(c, entry);
+    if (!c->diags->n_errors) uly_build_finish(c, entry);
     c->graph->n_entries++;
   }
   c->region = NULL;
