@@ -1,5 +1,6 @@
 // `ulyc check`: what a spec declares, and with --at what it costs. Everything comes from the graph; nothing is compiled.
 #include <inttypes.h>
+#include <strings.h>
 
 #include "driver/commands.h"
 #include "driver/estimate.h"
@@ -36,6 +37,8 @@ static uly_status set_size(uly_driver *d, const uly_graph *graph, uly_str item, 
     if (uly_str_equal(name, graph->axes[i].name)) return sizes->ranks[i] = n, ULY_OK;
   uly_text_add(&d->error, "`--at %.*s`: the spec has no free symbol or grid axis `%.*s`", ULY_STR_ARG(item), ULY_STR_ARG(name));
   uly_str near = uly_str_nearest(name, graph->symbols, (size_t)graph->n_symbols);
+  for (int32_t i = 0; i < graph->n_symbols; i++)
+    if (name.len == graph->symbols[i].len && strncasecmp(name.ptr, graph->symbols[i].ptr, name.len) == 0) near = graph->symbols[i];
   if (near.len) uly_text_add(&d->error, "; did you mean `%.*s`?", ULY_STR_ARG(near));
   return ULY_INVALID_ARGUMENT;
 }
@@ -61,12 +64,14 @@ typedef struct columns { // one a number of ranks
   int n;
 } columns;
 
+// Rounded side by side; a single column has room for all digits.
 static void add_row(uly_driver *d, uly_str what, const int64_t *bytes, int n) {
   uly_text_add(&d->out, "  %-38.*s", ULY_STR_ARG(what));
   for (int i = 0; i < n; i++) {
     uly_str text = bytes_text(d->arena, bytes[i]);
     uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
   }
+  if (n == 1 && bytes[0] >= 1000) uly_text_add(&d->out, " = %" PRId64 " B", bytes[0]);
   uly_text_add(&d->out, "\n");
 }
 
