@@ -1,10 +1,9 @@
 // The object that makes a shared library a model: tables in .rodata, the note that loaders read before they map the file, the kernels' addresses, and the
 // query function, which is all that the library exports.
 #include <llvm-c/Core.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 
 #include "codegen/codegen.h"
+#include "codegen/cpu/target_machine.h"
 
 typedef struct artifact {
   LLVMContextRef context;
@@ -82,35 +81,12 @@ static void add_query(const artifact *a, LLVMValueRef model) {
 }
 
 static uly_status emit(const artifact *a, uly_arena *arena, uly_bytes *out_object, uly_text *error) {
-  const char *triple = "x86_64-unknown-linux-gnu";
-  char *message = NULL;
-  LLVMTargetRef target;
-  LLVMMemoryBufferRef buffer;
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
-  if (LLVMGetTargetFromTriple(triple, &target, &message)) {
-    uly_text_add(error, "LLVM has no x86-64 target: %s", message);
-    LLVMDisposeMessage(message);
-    return ULY_INTERNAL;
-  }
-  LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, "x86-64", "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
-  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
-  LLVMSetTarget(a->module, triple);
-  LLVMSetModuleDataLayout(a->module, layout);
-  LLVMDisposeTargetData(layout);
-  bool failed = LLVMTargetMachineEmitToMemoryBuffer(machine, a->module, LLVMObjectFile, &message, &buffer);
-  LLVMDisposeTargetMachine(machine);
-  if (failed) {
-    uly_text_add(error, "emitting the tables: %s", message);
-    LLVMDisposeMessage(message);
-    return ULY_INTERNAL;
-  }
-  out_object->n = LLVMGetBufferSize(buffer);
-  out_object->ptr = uly_arena_copy(arena, LLVMGetBufferStart(buffer), out_object->n);
-  LLVMDisposeMemoryBuffer(buffer);
-  return ULY_OK;
+  char message[256] = "";
+  LLVMTargetMachineRef machine = uly_target_machine_create("x86-64", message, sizeof message);
+  uly_status status = machine ? uly_target_machine_emit(machine, a->module, arena, out_object, message, sizeof message) : ULY_INTERNAL;
+  if (machine) LLVMDisposeTargetMachine(machine);
+  if (status != ULY_OK) uly_text_add(error, "%s", message);
+  return status;
 }
 
 uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_bytes *out_object, uly_text *error) {

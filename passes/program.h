@@ -38,7 +38,7 @@ typedef struct uly_capture {
   int32_t op;
   uly_dtype dtype;
   int32_t rank;
-  int32_t stride[ULY_GRAPH_MAX_DIMS]; // value slots
+  int32_t stride[ULY_GRAPH_MAX_DIMS]; // value slots; -1 and -2 as above
   int32_t dim[ULY_GRAPH_MAX_DIMS];    // value slots
 } uly_capture;
 

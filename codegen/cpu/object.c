@@ -2,12 +2,11 @@
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/BitReader.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include "codegen/cpu/embedded.h"
 #include "codegen/cpu/hooks.h"
+#include "codegen/cpu/target_machine.h"
 
 // The templates come optimised; what is left is to fold the constants, which ends most branches, and then the hooks into them. The usual -O2 costs twice as much.
 static const char *const usual_passes = "function(sccp,simplifycfg),always-inline,function(sroa<modify-cfg>,early-cse<memssa>,sccp,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
@@ -193,19 +192,6 @@ static uly_status name_entry(build *b, const char *symbol) {
   return ULY_OK;
 }
 
-static uly_status create_machine(build *b, const uly_cpu_level *level) {
-  char *message = NULL;
-  LLVMTargetRef target;
-  const char *triple = "x86_64-unknown-linux-gnu";
-  if (LLVMGetTargetFromTriple(triple, &target, &message)) {
-    uly_status status = fail(b, "LLVM has no x86-64 target", message);
-    LLVMDisposeMessage(message);
-    return status;
-  }
-  b->machine = LLVMCreateTargetMachine(target, triple, level->name, "", LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelDefault);
-  return b->machine ? ULY_OK : fail(b, "LLVM cannot target", level->name);
-}
-
 static uly_status run_passes(build *b, const char *passes) {
   LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
   LLVMErrorRef error = LLVMRunPasses(b->module, passes, b->machine, options);
@@ -222,20 +208,6 @@ static uly_status verify(build *b) {
   uly_status status = LLVMVerifyModule(b->module, LLVMReturnStatusAction, &message) ? fail(b, "a kernel's code is broken", message) : ULY_OK;
   LLVMDisposeMessage(message);
   return status;
-}
-
-static uly_status emit(build *b, uly_bytes *out) {
-  char *message = NULL;
-  LLVMMemoryBufferRef buffer;
-  if (LLVMTargetMachineEmitToMemoryBuffer(b->machine, b->module, LLVMObjectFile, &message, &buffer)) {
-    uly_status status = fail(b, "emitting a kernel", message);
-    LLVMDisposeMessage(message);
-    return status;
-  }
-  out->n = LLVMGetBufferSize(buffer);
-  out->ptr = uly_arena_copy(b->arena, LLVMGetBufferStart(buffer), out->n);
-  LLVMDisposeMemoryBuffer(buffer);
-  return ULY_OK;
 }
 
 static uly_status print(build *b, uly_bytes *out) {
@@ -271,7 +243,8 @@ static void export_hooks(LLVMModuleRef module) {
 static uly_status compile(build *b, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options, uly_bytes *out) {
   const char *missing;
   ULY_TRY(parse_template(b, desc, level));
-  ULY_TRY(create_machine(b, level));
+  b->machine = uly_target_machine_create(level->name, b->error, b->error_size);
+  if (!b->machine) return ULY_INTERNAL;
   ULY_TRY(name_entry(b, symbol));
   if (!define_constants(b->module, desc, &missing)) return fail(b, "a template asks for a constant that its kind does not have", missing);
   uly_ir ir;
@@ -282,17 +255,13 @@ static uly_status compile(build *b, const uly_kernel_desc *desc, const char *sym
   if (options->verify) ULY_TRY(verify(b));
   ULY_TRY(run_passes(b, options->passes ? options->passes : usual_passes));
   if (options->verify) ULY_TRY(verify(b));
-  return options->text ? print(b, out) : emit(b, out);
+  return options->text ? print(b, out) : uly_target_machine_emit(b->machine, b->module, b->arena, out, b->error, b->error_size);
 }
 
 uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options,
                               uly_bytes *out_object, char *error, size_t error_size) {
   static const uly_object_options usual = {0};
   build b = {.arena = arena, .error = error, .error_size = error_size};
-  LLVMInitializeX86TargetInfo();
-  LLVMInitializeX86Target();
-  LLVMInitializeX86TargetMC();
-  LLVMInitializeX86AsmPrinter();
   b.context = LLVMContextCreate();
   uly_status status = compile(&b, desc, symbol, level, options ? options : &usual, out_object);
   if (b.module) LLVMDisposeModule(b.module);
