@@ -9,8 +9,8 @@
 typedef struct builder {
   uly_ir *ir;
   const uly_graph_entry *entry;
-  MlirValue *values;   // by id
-  bool *rounds;        // by id: read by something that is not a map
+  MlirValue *values; // by id
+  bool *rounds;      // by id: read by something that is not a map
   bool failed;
 } builder;
 
@@ -91,9 +91,7 @@ static int add_attrs(const builder *b, const uly_graph_value *v, MlirNamedAttrib
   case ULY_OP_ATTENTION: return add_attention(b, v, attrs);
   case ULY_OP_RMSNORM:
   case ULY_OP_LAYERNORM: attrs[n++] = uly_ir_attr(ir, "eps", uly_ir_f64(ir, v->u.norm.eps)); break;
-  case ULY_OP_ROPE:
-    attrs[n++] = uly_ir_attr(ir, "pairs", uly_ir_str(ir, v->u.rope.interleaved ? ULY_STR("interleaved") : ULY_STR("half")));
-    break;
+  case ULY_OP_ROPE: attrs[n++] = uly_ir_attr(ir, "pairs", uly_ir_str(ir, v->u.rope.interleaved ? ULY_STR("interleaved") : ULY_STR("half"))); break;
   case ULY_OP_SUM:
     attrs[n++] = uly_ir_attr(ir, "dim", uly_ir_i64(ir, v->u.sum.dim));
     if (v->u.sum.keep) attrs[n++] = uly_ir_attr(ir, "keep", uly_ir_unit(ir));
@@ -137,8 +135,15 @@ static void build_repeat(builder *b, const uly_graph_value *v, MlirBlock block) 
   build_region(b, v->u.repeat.body, body, arguments, "scf.yield", loc);
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, body);
-  uly_op_spec spec = {.name = "scf.for", .loc = loc, .operands = operands, .n_operands = 3 + n, .results = types + 1, .n_results = n, .regions = &region,
-                      .n_regions = 1, .block = block};
+  uly_op_spec spec = {.name = "scf.for",
+                      .loc = loc,
+                      .operands = operands,
+                      .n_operands = 3 + n,
+                      .results = types + 1,
+                      .n_results = n,
+                      .regions = &region,
+                      .n_regions = 1,
+                      .block = block};
   b->values[v->id] = uly_op_result(uly_op_build(ir, &spec), 0);
 }
 
@@ -149,8 +154,8 @@ static void build_op(builder *b, const uly_graph_value *v, MlirBlock block) {
   char name[32];
   snprintf(name, sizeof name, "uly.%s", info.name);
   for (int32_t i = 0; i < v->n_operands; i++) operands[i] = b->values[v->operands[i]->id];
-  uly_op_spec spec = {.name = name, .loc = uly_ir_loc(b->ir, v->loc), .operands = operands, .n_operands = v->n_operands, .results = results, .n_results = 1,
-                      .block = block};
+  uly_op_spec spec = {
+      .name = name, .loc = uly_ir_loc(b->ir, v->loc), .operands = operands, .n_operands = v->n_operands, .results = results, .n_results = 1, .block = block};
   if (v->op == ULY_OP_ATTENTION) { // the log-sum-exp: a number a query and head
     uly_tensor_type lse = v->operands[0]->type;
     lse.dtype = ULY_F32;
@@ -228,10 +233,14 @@ static bool build_entry(uly_ir *ir, const uly_graph_entry *entry, MlirBlock modu
   MlirRegion region = mlirRegionCreate();
   mlirRegionAppendOwnedBlock(region, block);
   MlirAttribute type = mlirTypeAttrGet(mlirFunctionTypeGet(ir->context, n_in, in, n_out, out));
-  uly_op_spec func = {.name = "func.func", .loc = loc, .regions = &region, .n_regions = 1, .block = module,
+  uly_op_spec func = {.name = "func.func",
+                      .loc = loc,
+                      .regions = &region,
+                      .n_regions = 1,
+                      .block = module,
                       .attrs = {uly_ir_attr(ir, "sym_name", uly_ir_str(ir, entry->name)), uly_ir_attr(ir, "function_type", type),
-                                uly_ir_attr(ir, "arg_attrs", uly_ir_array(ir, in_attrs, n_in)), uly_ir_attr(ir, "res_attrs", uly_ir_array(ir, out_attrs, n_out)),
-                                uly_ir_attr(ir, "uly.entry", uly_ir_unit(ir))}};
+                                uly_ir_attr(ir, "arg_attrs", uly_ir_array(ir, in_attrs, n_in)),
+                                uly_ir_attr(ir, "res_attrs", uly_ir_array(ir, out_attrs, n_out)), uly_ir_attr(ir, "uly.entry", uly_ir_unit(ir))}};
   if (entry->is_model) func.attrs[5] = uly_ir_attr(ir, "uly.model", uly_ir_unit(ir));
   uly_op_build(ir, &func);
   return true;

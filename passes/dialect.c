@@ -43,9 +43,12 @@ static const uly_attr_info *find_attr(uly_kind kind, uly_str name) {
 }
 
 bool uly_dialect_check(uly_ir *ir, MlirOperation op) {
-  static const char *const kinds[] = {[ULY_ATTR_STRING] = "a string",       [ULY_ATTR_INT] = "an integer",
-                                      [ULY_ATTR_FLOAT] = "a float",         [ULY_ATTR_UNIT] = "a unit",
-                                      [ULY_ATTR_STRINGS] = "an array of strings", [ULY_ATTR_ACCESSES] = "an array of array<i64>"};
+  static const char *const kinds[] = {[ULY_ATTR_STRING] = "a string",
+                                      [ULY_ATTR_INT] = "an integer",
+                                      [ULY_ATTR_FLOAT] = "a float",
+                                      [ULY_ATTR_UNIT] = "a unit",
+                                      [ULY_ATTR_STRINGS] = "an array of strings",
+                                      [ULY_ATTR_ACCESSES] = "an array of array<i64>"};
   uly_kind kind = uly_op_kind(op);
   bool ok = true;
   for (intptr_t i = 0; kind != ULY_KIND_OTHER && i < mlirOperationGetNumAttributes(op); i++) {

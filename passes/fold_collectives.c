@@ -134,8 +134,14 @@ static void shrink_exchange(const uly_ir *ir, MlirOperation op) {
     kept[n++] = i;
   }
   if (n == mlirOperationGetNumResults(op)) return;
-  uly_op_spec spec = {.name = "uly.exchange", .loc = mlirOperationGetLocation(op), .operands = operands, .n_operands = n, .results = types, .n_results = n,
-                      .attrs = {uly_ir_attr(ir, "axis", uly_op_attr(op, "axis"))}, .before = op};
+  uly_op_spec spec = {.name = "uly.exchange",
+                      .loc = mlirOperationGetLocation(op),
+                      .operands = operands,
+                      .n_operands = n,
+                      .results = types,
+                      .n_results = n,
+                      .attrs = {uly_ir_attr(ir, "axis", uly_op_attr(op, "axis"))},
+                      .before = op};
   MlirOperation less = uly_op_build(ir, &spec);
   for (int i = 0; i < n; i++) mlirValueReplaceAllUsesOfWith(uly_op_result(op, kept[i]), uly_op_result(less, i));
   uly_op_erase(op);

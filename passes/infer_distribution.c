@@ -36,7 +36,8 @@ static MlirValue reshard(const uly_ir *ir, MlirValue value, uly_type *inout_type
   if (uly_dist_is_partial(inout_type->dist[axis]) && dist.kind != ULY_DIST_REPLICATED) value = reshard(ir, value, inout_type, axis, whole, user);
   inout_type->dist[axis] = dist;
   MlirType type = uly_type_build(ir, inout_type);
-  uly_op_spec spec = {.name = "uly.reshard", .loc = mlirOperationGetLocation(user), .operands = &value, .n_operands = 1, .results = &type, .n_results = 1, .before = user};
+  uly_op_spec spec = {
+      .name = "uly.reshard", .loc = mlirOperationGetLocation(user), .operands = &value, .n_operands = 1, .results = &type, .n_results = 1, .before = user};
   return uly_op_result(uly_op_build(ir, &spec), 0);
 }
 

@@ -55,8 +55,14 @@ static void build_carrier(const uly_ir *ir, const char *name, const move *moves,
     operands[i] = mlirOperationGetOperand(moves[i].op, 0);
     results[i] = mlirValueGetType(uly_op_result(moves[i].op, 0));
   }
-  uly_op_spec spec = {.name = name, .loc = mlirOperationGetLocation(moves[0].op), .operands = operands, .n_operands = n, .results = results, .n_results = n,
-                      .attrs = {uly_ir_attr(ir, "axis", uly_ir_str(ir, ir->names.axes[moves[0].axis].name))}, .before = before};
+  uly_op_spec spec = {.name = name,
+                      .loc = mlirOperationGetLocation(moves[0].op),
+                      .operands = operands,
+                      .n_operands = n,
+                      .results = results,
+                      .n_results = n,
+                      .attrs = {uly_ir_attr(ir, "axis", uly_ir_str(ir, ir->names.axes[moves[0].axis].name))},
+                      .before = before};
   MlirOperation op = uly_op_build(ir, &spec);
   for (int i = 0; i < n; i++) mlirValueReplaceAllUsesOfWith(uly_op_result(moves[i].op, 0), uly_op_result(op, i));
 }

@@ -41,7 +41,8 @@ static uly_loc place_of(const uly_diags *diags, MlirLocation location) {
     if (n > 8) return (uly_loc){0};
     mlirLocationFusedGetLocations(location, parts);
     if (mlirAttributeIsNull(range) || !mlirAttributeIsADenseI64Array(range) || !mlirLocationIsAFileLineColRange(parts[0])) return place_of(diags, parts[0]);
-    return (uly_loc){.begin = (uint32_t)mlirDenseI64ArrayGetElement(range, 0), .end = (uint32_t)mlirDenseI64ArrayGetElement(range, 1),
+    return (uly_loc){.begin = (uint32_t)mlirDenseI64ArrayGetElement(range, 0),
+                     .end = (uint32_t)mlirDenseI64ArrayGetElement(range, 1),
                      .line = (uint32_t)mlirLocationFileLineColRangeGetStartLine(parts[0]),
                      .column = (uint32_t)mlirLocationFileLineColRangeGetStartColumn(parts[0])};
   }

@@ -69,7 +69,7 @@ MlirAttribute uly_op_attr(MlirOperation op, const char *name);
 bool uly_op_has(MlirOperation op, const char *name);
 int64_t uly_op_i64(MlirOperation op, const char *name, int64_t otherwise);
 double uly_op_f64(MlirOperation op, const char *name, double otherwise);
-uly_str uly_op_str(MlirOperation op, const char *name); // empty without one
+uly_str uly_op_str(MlirOperation op, const char *name);                   // empty without one
 void uly_op_set(MlirOperation op, const char *name, MlirAttribute value); // null: removes it
 // Access row |operand| of a map: the result dim that indexes dim |d| of the operand.
 int32_t uly_op_access(MlirOperation op, int operand, int32_t d);
@@ -94,7 +94,7 @@ MlirOperation uly_op_build(const uly_ir *ir, const uly_op_spec *spec);
 static inline MlirValue uly_op_result(MlirOperation op, int i) { return mlirOperationGetResult(op, i); }
 bool uly_op_is(MlirOperation op, const char *name);
 uly_str uly_op_name(MlirOperation op);
-MlirBlock uly_op_body(MlirOperation op); // first block of the first region
+MlirBlock uly_op_body(MlirOperation op);     // first block of the first region
 MlirOperation uly_value_op(MlirValue value); // null for arguments
 int uly_value_n_uses(MlirValue value);
 bool uly_op_unused(MlirOperation op);

@@ -59,7 +59,7 @@ uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_op
     return ULY_INVALID_ARGUMENT;
   MlirOperation op = mlirModuleGetOperation(module);
   if (options->verify_each && !ir->graph && !uly_pass_verify_distribution(ir, op)) return ULY_INVALID_INPUT; // IR text: passes rely on its shapes
-  if (options->passes.len) { // in the order given, also several times
+  if (options->passes.len) {                                                                                 // in the order given, also several times
     uly_str rest = options->passes;
     for (uly_str name; next_name(&rest, &name);)
       for (int i = 0; i < N_PASSES; i++)

@@ -157,7 +157,8 @@ static bool check_captures(rule *r) {
   for (int i = 3; i < r->v->n_in; i++) {
     if (in(r, i).kind == ULY_DIST_REPLICATED) continue;
     if (i < first) return expect_replicated(r, i, i == uly_op_i64(r->v->op, "sink", -1) ? "sink" : "q_offset");
-    return fail(r, i, "c%d is read at global indices, but a rank holds only `%.*s` of it: indices would be local", i - (int)first, ULY_STR_ARG(text(r, in(r, i))));
+    return fail(r, i, "c%d is read at global indices, but a rank holds only `%.*s` of it: indices would be local", i - (int)first,
+                ULY_STR_ARG(text(r, in(r, i))));
   }
   return true;
 }
@@ -202,7 +203,8 @@ static bool check_exchange(rule *r, int i, uly_dist from, uly_dist to) {
 static bool check_change(rule *r, int i, uly_dist from, uly_dist to) {
   switch (r->v->kind) {
   case ULY_KIND_RESHARD:
-    if (uly_dist_is_partial(to) && !uly_dist_equal(from, to)) return fail(r, i, "nothing makes a partial sum `%.*s` of `%.*s`", ULY_STR_ARG(text(r, to)), ULY_STR_ARG(text(r, from)));
+    if (uly_dist_is_partial(to) && !uly_dist_equal(from, to))
+      return fail(r, i, "nothing makes a partial sum `%.*s` of `%.*s`", ULY_STR_ARG(text(r, to)), ULY_STR_ARG(text(r, from)));
     return true;
   case ULY_KIND_EXCHANGE: return check_exchange(r, i, from, to);
   case ULY_KIND_REDUCE: return check_reduce(r, from, to);

@@ -251,8 +251,7 @@ uly_type uly_type_of(const uly_ir *ir, MlirValue value) {
 
 MlirType uly_type_build(const uly_ir *ir, const uly_type *type) {
   int64_t shape[ULY_GRAPH_MAX_DIMS];
-  for (int32_t d = 0; d < type->tensor.rank; d++)
-    shape[d] = uly_dim_is_const(type->tensor.dims[d]) ? type->tensor.dims[d].add : mlirShapedTypeGetDynamicSize();
+  for (int32_t d = 0; d < type->tensor.rank; d++) shape[d] = uly_dim_is_const(type->tensor.dims[d]) ? type->tensor.dims[d].add : mlirShapedTypeGetDynamicSize();
   uly_str text = uly_encoding_print(ir->arena, &ir->names, type);
   MlirAttribute encoding = text.len ? uly_ir_str(ir, text) : mlirAttributeGetNull();
   return mlirRankedTensorTypeGet(type->tensor.rank, shape, ir->dtypes[type->tensor.dtype], encoding);

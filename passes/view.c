@@ -99,11 +99,13 @@ static void check_map(shapes *s) {
   if (!want(s, mlirArrayAttrGetNumElements(access) == v->n_in, "access has one row an operand")) return;
   for (int i = 0; i < v->n_in; i++) {
     const uly_type *x = &v->in[i];
-    if (!want(s, mlirDenseArrayGetNumElements(mlirArrayAttrGetElement(access, i)) == x->tensor.rank, "an access row has one number a dim of its operand")) return;
+    if (!want(s, mlirDenseArrayGetNumElements(mlirArrayAttrGetElement(access, i)) == x->tensor.rank, "an access row has one number a dim of its operand"))
+      return;
     for (int32_t d = 0; d < x->tensor.rank; d++) {
       int32_t r = uly_op_access(v->op, i, d);
       if (!want(s, r >= -1 && r < v->out[0].tensor.rank, "an access names a dim that the result does not have")) return;
-      if (r < 0 ? !want(s, uly_dim_equal(x->tensor.dims[d], uly_dim_const(1)), "only a dim of size 1 is stretched") : !same_dim(s, x, d, &v->out[0], r, "operand and result"))
+      if (r < 0 ? !want(s, uly_dim_equal(x->tensor.dims[d], uly_dim_const(1)), "only a dim of size 1 is stretched")
+                : !same_dim(s, x, d, &v->out[0], r, "operand and result"))
         return;
     }
   }

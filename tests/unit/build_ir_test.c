@@ -33,7 +33,8 @@ static int set_up(void **state) {
   f->ir = uly_ir_create(arena, &f->diags);
   f->ir->file = ULY_STR("test.spec");
   f->ir->graph = &f->graph;
-  f->graph = (uly_graph){.symbols = ULY_NEW_ARRAY(arena, uly_str, 2), .n_symbols = 2, .axes = ULY_NEW(arena, uly_grid_axis), .n_axes = 1, .entries = &f->entry, .n_entries = 1};
+  f->graph = (uly_graph){
+      .symbols = ULY_NEW_ARRAY(arena, uly_str, 2), .n_symbols = 2, .axes = ULY_NEW(arena, uly_grid_axis), .n_axes = 1, .entries = &f->entry, .n_entries = 1};
   f->graph.symbols[B] = ULY_STR("B");
   f->graph.symbols[S] = ULY_STR("S");
   f->graph.axes[0] = (uly_grid_axis){.name = ULY_STR("sp"), .symbols = {S}, .n_symbols = 1};
@@ -167,7 +168,8 @@ static void layers_become_a_loop(void **state) {
   build_layers(f);
   uly_str text = run(f, "build_ir");
   has(text, "uly.grid = [[\"sp\", \"S\"]], uly.symbols = [\"B\", \"S\"]");
-  has(text, "func.func @f(%arg0: tensor<?x?x64xf32, \"B,S\"> {uly.name = \"x\"}, %arg1: tensor<?x?xi32, \"B,S\"> {uly.id_limit = 100 : i64, uly.name = \"doc\"})");
+  has(text,
+      "func.func @f(%arg0: tensor<?x?x64xf32, \"B,S\"> {uly.name = \"x\"}, %arg1: tensor<?x?xi32, \"B,S\"> {uly.id_limit = 100 : i64, uly.name = \"doc\"})");
   has(text, "-> (tensor<?x?x64xf32, \"B,S\"> {uly.name = \"out\"}) attributes {uly.entry, uly.model}");
   has(text, "scf.for %arg2 = %c0 to %c3 step %c1 iter_args(%arg3 = %arg0) -> (tensor<?x?x64xf32, \"B,S\">)");
   has(text, "\"uly.param\"() {names = [\"layer.0.p3\", \"layer.1.p3\", \"layer.2.p3\"], train} : () -> tensor<64xf32>");
@@ -249,8 +251,11 @@ static void what_does_not_run_yet_is_an_error_at_its_line(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(layers_become_a_loop),       TEST(the_passes_distribute_it),
-                                     TEST(output_is_the_same_every_time), TEST(errors_point_into_the_spec),
-                                     TEST(chains_of_bf16_keep_f32_between_maps), TEST(what_does_not_run_yet_is_an_error_at_its_line)};
+  const struct CMUnitTest tests[] = {TEST(layers_become_a_loop),
+                                     TEST(the_passes_distribute_it),
+                                     TEST(output_is_the_same_every_time),
+                                     TEST(errors_point_into_the_spec),
+                                     TEST(chains_of_bf16_keep_f32_between_maps),
+                                     TEST(what_does_not_run_yet_is_an_error_at_its_line)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,7 @@ static int tear_down(void **state) {
 
 // [B, 2·T + 1, S − 1, 3·S, 8, 16]
 static uly_tensor_type tensor(void) {
-  return (uly_tensor_type){.dtype = ULY_BF16,
-                           .rank = 6,
-                           .dims = {{0, 1, 0}, {2, 2, 1}, {1, 1, -1}, {1, 3, 0}, {-1, 0, 8}, {-1, 0, 16}}};
+  return (uly_tensor_type){.dtype = ULY_BF16, .rank = 6, .dims = {{0, 1, 0}, {2, 2, 1}, {1, 1, -1}, {1, 3, 0}, {-1, 0, 8}, {-1, 0, 16}}};
 }
 
 static void round_trip(fixture *f, uly_type type, const char *text) {
@@ -114,10 +112,33 @@ static void rows_are_the_first_whole_dim_of_the_axis(void **state) {
 
 static void other_text_is_refused(void **state) {
   fixture *f = *state;
-  static const char *const texts[] = {"",           "B",          "B,S,T,T,T",  "B,S,T,R",      "B,S,T,0*T",   "B,S,T,1*T",    "B,S,T,02*T", "B,S,T,T+0",    "B,S,T,T+01",
-                                      "B,S,T,T ",   " B,S,T,T",   "B,S,T,",     "B,S,T,T sp=*", "B,S,T,T dp=0 sp=*", "B,S,T,T sp=* dp=* x=1", "B,S,T,T sp=6 dp=*",
-                                      "B,S,T,T sp=0 dp=0", "B,S,T,T sp=1/2 dp=*", "B,S,T,T sp=4/1 dp=*", "B,S,T,T sp=4/0+ dp=*", "B,S,T,T sp=4/ dp=*", "B,S,T,T sp=-1 dp=*",
-                                      "B,S,T,T sp=** dp=*", "B,S,T,T sp=99999999999999999999 dp=*", "B,S,T,T @", "B,S,T,T sp=1  dp=*", "B,99999999999999999999*S,T,T"};
+  static const char *const texts[] = {"",
+                                      "B",
+                                      "B,S,T,T,T",
+                                      "B,S,T,R",
+                                      "B,S,T,0*T",
+                                      "B,S,T,1*T",
+                                      "B,S,T,02*T",
+                                      "B,S,T,T+0",
+                                      "B,S,T,T+01",
+                                      "B,S,T,T ",
+                                      " B,S,T,T",
+                                      "B,S,T,",
+                                      "B,S,T,T sp=*",
+                                      "B,S,T,T dp=0 sp=*",
+                                      "B,S,T,T sp=* dp=* x=1",
+                                      "B,S,T,T sp=6 dp=*",
+                                      "B,S,T,T sp=0 dp=0",
+                                      "B,S,T,T sp=1/2 dp=*",
+                                      "B,S,T,T sp=4/1 dp=*",
+                                      "B,S,T,T sp=4/0+ dp=*",
+                                      "B,S,T,T sp=4/ dp=*",
+                                      "B,S,T,T sp=-1 dp=*",
+                                      "B,S,T,T sp=** dp=*",
+                                      "B,S,T,T sp=99999999999999999999 dp=*",
+                                      "B,S,T,T @",
+                                      "B,S,T,T sp=1  dp=*",
+                                      "B,99999999999999999999*S,T,T"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     uly_type type = {.tensor = tensor()};
     for (int d = 0; d < 4; d++) type.tensor.dims[d] = (uly_dim){.symbol = ULY_DIM_UNNAMED};
@@ -128,8 +149,9 @@ static void other_text_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_form_round_trips),      cmocka_unit_test(constant_shapes_have_the_shortest_text), cmocka_unit_test(a_cover_of_one_is_a_split),
-      cmocka_unit_test(rows_are_the_first_whole_dim_of_the_axis), cmocka_unit_test(other_text_is_refused),
+      cmocka_unit_test(every_form_round_trips),    cmocka_unit_test(constant_shapes_have_the_shortest_text),
+      cmocka_unit_test(a_cover_of_one_is_a_split), cmocka_unit_test(rows_are_the_first_whole_dim_of_the_axis),
+      cmocka_unit_test(other_text_is_refused),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
