@@ -1,9 +1,9 @@
 // The load phase: constant parameters, then the load steps of an entry (packing weights), once for all binds of the model.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/pages.h"
 #include "runtime/machine.h"
 
 // Parameters of |entry| that have no value get their constant. Those without one are collected.
@@ -49,9 +49,8 @@ static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *er
         bytes = (bytes + 63) & ~(int64_t)63;
         if (__builtin_mul_overflow(bytes, (int64_t)t->buffers[o->index].slots, &total) || total > (int64_t)1 << 47)
           return uly_fail(error, ULY_OVERFLOW, "packed weights of %lld bytes, %u times, are too large", (long long)bytes, t->buffers[o->index].slots);
-        loaded->memory[o->index] = aligned_alloc(4096, ((size_t)total + 4096) & ~(size_t)4095);
+        loaded->memory[o->index] = uly_pages_alloc((size_t)total);
         if (!loaded->memory[o->index]) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of packed weights", (long long)total);
-        memset(loaded->memory[o->index], 0, (size_t)total);
         loaded->slot_bytes[o->index] = bytes;
       }
   }

@@ -6,6 +6,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/features.h"
+#include "runtime/base/pages.h"
 
 uly_status uly_level_choose(const uly_level *levels, uint32_t n, uint32_t features, const char *limit, uly_error *error, uint32_t *out_level) {
   char missing[96], names[160] = "";
@@ -82,7 +83,8 @@ uly_status uly_loaded_create(const uly_model *model, uly_error *error, uly_loade
 void uly_loaded_destroy(uly_loaded *l) {
   if (!l) return;
   for (uint32_t i = 0; l->params && i < l->n_params; i++) free(l->params[i].owned);
-  for (uint32_t i = 0; l->memory && i < l->tables.n_buffers; i++) free(l->memory[i]);
+  for (uint32_t i = 0; l->memory && i < l->tables.n_buffers; i++)
+    if (l->memory[i]) uly_pages_free(l->memory[i], (size_t)l->slot_bytes[i] * l->tables.buffers[i].slots);
   free(l->constants);
   free(l->first_param);
   free(l->params);

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/features.h"
+#include "runtime/base/pages.h"
 #include "runtime/devices/device.h"
 
 extern const uly_device_ops uly_device_cpu;
@@ -152,16 +152,14 @@ static void end(uly_device *device) { set_mode(of(device)->saved_mode); }
 
 static uly_status alloc(uly_device *device, size_t bytes, uly_error *error, void **out_memory) {
   (void)device;
-  void *memory = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return uly_fail(error, ULY_EXHAUSTED, "no memory for %zu bytes", bytes);
-  if (bytes >= (size_t)4 << 20) madvise(memory, bytes, MADV_HUGEPAGE);
-  *out_memory = memory;
+  *out_memory = uly_pages_alloc(bytes);
+  if (!*out_memory) return uly_fail(error, ULY_EXHAUSTED, "no memory for %zu bytes", bytes);
   return ULY_OK;
 }
 
 static void release(uly_device *device, void *memory, size_t bytes) {
   (void)device;
-  if (memory) munmap(memory, bytes ? bytes : 1);
+  uly_pages_free(memory, bytes);
 }
 
 static uly_status reserve(uly_device *device, size_t bytes, uly_error *error) {

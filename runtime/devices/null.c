@@ -1,8 +1,8 @@
 // Accepts everything and computes nothing: outputs keep what they hold. Runs the host's side of a program (steps, exchanges, checks) alone, and is the template to
 // copy for a device.
 #include <stdlib.h>
-#include <string.h>
 
+#include "runtime/base/pages.h"
 #include "runtime/devices/device.h"
 
 extern const uly_device_ops uly_device_null;
@@ -19,16 +19,14 @@ static void destroy(uly_device *device) { free(device); }
 
 static uly_status alloc(uly_device *device, size_t bytes, uly_error *error, void **out_memory) {
   (void)device;
-  size_t size = (bytes + 64) & ~(size_t)63;
-  *out_memory = size < bytes ? NULL : aligned_alloc(64, size);
+  *out_memory = uly_pages_alloc(bytes);
   if (!*out_memory) return uly_fail(error, ULY_EXHAUSTED, "no memory for %zu bytes", bytes);
-  memset(*out_memory, 0, size);
   return ULY_OK;
 }
 
 static void release(uly_device *device, void *memory, size_t bytes) {
-  (void)device, (void)bytes;
-  free(memory);
+  (void)device;
+  uly_pages_free(memory, bytes);
 }
 
 static uly_status reserve(uly_device *device, size_t bytes, uly_error *error) {

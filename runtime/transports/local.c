@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/base/pages.h"
 #include "runtime/transports/mapped.h"
 
 typedef struct region {
@@ -38,7 +38,7 @@ static void region_free(group *g, region *r) {
       *at = r->next;
       break;
     }
-  munmap(r->memory, r->bytes);
+  uly_pages_free(r->memory, r->bytes);
   free(r);
 }
 
@@ -46,9 +46,9 @@ static region *region_create(group *g, size_t bytes, int users) {
   region *r = calloc(1, sizeof *r);
   if (!r) return NULL;
   r->users = users;
-  r->bytes = bytes ? bytes : 1;
-  r->memory = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (r->memory == MAP_FAILED) return free(r), NULL;
+  r->bytes = bytes;
+  r->memory = uly_pages_alloc(bytes);
+  if (!r->memory) return free(r), NULL;
   pthread_mutex_lock(&g->mutex);
   r->next = g->regions;
   g->regions = r;

@@ -2,20 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/pages.h"
 #include "runtime/transports/transport.h"
 
 static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
-  size_t size = (bytes + 4095) & ~(size_t)4095;
-  *out_own = size < bytes ? NULL : aligned_alloc(4096, size ? size : 4096);
+  *out_own = uly_pages_alloc(bytes);
   if (!*out_own) return uly_comm_fail(comm, ULY_EXHAUSTED, "no memory for %zu bytes of receive buffers", bytes);
-  memset(*out_own, 0, size);
   out_peers[0] = *out_own;
   return ULY_OK;
 }
 
 static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
-  (void)comm, (void)peers, (void)bytes;
-  free(own);
+  (void)comm, (void)peers;
+  uly_pages_free(own, bytes);
 }
 
 static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all) {
