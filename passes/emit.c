@@ -94,15 +94,27 @@ static bool has_names(const uly_emitter *e, const uly_tensor *t, MlirAttribute n
   return uly_str_equal((uly_str){e->program->chars + have.first, have.count}, uly_attr_str(mlirArrayAttrGetElement(names, 0)));
 }
 
+// Entries share what has the same name: it must be the same thing.
+static void check_same_type(uly_emitter *e, MlirOperation op, const uly_tensor *have, const uly_type *type) {
+  bool same = have->dtype == type->tensor.dtype && have->rank == (uint32_t)type->tensor.rank;
+  for (uint32_t d = 0; same && d < have->rank; d++) same = have->dims[d] == uly_layout_dim(e->program, type->tensor.dims[d]);
+  if (same) return;
+  uly_str name = uly_attr_str(mlirArrayAttrGetElement(uly_op_attr(op, "names"), 0));
+  uly_op_error(e->ir, op, "parameter `%.*s` has another shape here than in line %u", ULY_STR_ARG(name), have->spec_line);
+}
+
 uint32_t uly_emit_param(uly_emitter *e, MlirOperation op) {
   MlirAttribute names = uly_op_attr(op, "names");
   uint32_t n = (uint32_t)mlirArrayAttrGetNumElements(names);
-  for (uint32_t t = 0; t < e->program->n_tensors; t++)
-    if (has_names(e, &e->program->tensors[t], names)) return t;
+  uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
+  for (uint32_t t = 0; t < e->program->n_tensors; t++) {
+    if (!has_names(e, &e->program->tensors[t], names)) continue;
+    check_same_type(e, op, &e->program->tensors[t], &type);
+    return t;
+  }
   for (uint32_t i = 0; i < n; i++) uly_program_name(e->program, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
   uly_span span = {e->program->n_names, n};
   for (uint32_t i = 0; i < n; i++) uly_emit_name(e, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
-  uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
   uint32_t row = add_tensor(e, ULY_PARAM, span, &type, uly_op_loc(e->ir, op).line);
   e->program->tensors[row].init = uly_op_f64(op, "init", NAN);
   if (uly_op_has(op, "train")) e->program->tensors[row].flags = ULY_TENSOR_TRAINABLE;

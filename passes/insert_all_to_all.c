@@ -74,6 +74,16 @@ static bool depends(const move *moves, int n, MlirOperation op) {
   return false;
 }
 
+// One message row holds all that travels together: the same rows of the same batch, cut at the same dims, of one dtype.
+static bool travels_with(const uly_ir *ir, const move *a, const move *b) {
+  if (a->axis != b->axis || a->from.dim != b->from.dim || a->to.dim != b->to.dim) return false;
+  uly_type x = uly_type_of(ir, mlirOperationGetOperand(a->op, 0)), y = uly_type_of(ir, mlirOperationGetOperand(b->op, 0));
+  int32_t last = a->from.dim > a->to.dim ? a->from.dim : a->to.dim;
+  for (int32_t d = 0; d < last; d++)
+    if (!uly_dim_equal(x.tensor.dims[d], y.tensor.dims[d])) return false;
+  return x.tensor.dtype == y.tensor.dtype;
+}
+
 // Carries out a run of reshards that stand one behind the other and do not use each other. |before|: what follows them.
 static bool carry_run(uly_ir *ir, move *moves, int n, MlirOperation before) {
   bool done[ULY_MAX_OPERANDS] = {false};
@@ -93,7 +103,7 @@ static bool carry_run(uly_ir *ir, move *moves, int n, MlirOperation before) {
     int k = 1;
     for (int j = i + 1; j < n && k < ULY_EXCHANGE_SLOTS && strcmp(name, "uly.exchange") == 0; j++) {
       const char *other = carrier(&moves[j]);
-      if (moves[j].axis != moves[i].axis || !other || strcmp(other, name) != 0) continue;
+      if (done[j] || !other || strcmp(other, name) != 0 || !travels_with(ir, &moves[i], &moves[j])) continue;
       together[k++] = moves[j];
       done[j] = true;
     }
