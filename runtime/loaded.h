@@ -45,7 +45,7 @@ void uly_loaded_destroy(uly_loaded *loaded); // after its binds; accepts NULL
 // The level to use: the last whose features are all in |features| and that is not beyond |limit| ("" or NULL: none). ULY_UNAVAILABLE names what is missing.
 ULY_MUST_USE uly_status uly_level_choose(const uly_level *levels, uint32_t n, uint32_t features, const char *limit, uly_error *error, uint32_t *out_level);
 
-// ---- parameters (params.c) ----
+// ---- parameters (param_values.c) ----
 typedef struct uly_param_info {
   uly_str name;
   uint32_t dtype, rank;
