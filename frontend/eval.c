@@ -1,7 +1,7 @@
 // Expressions of a spec: to static values, nodes of scalar code, or tensors. One walk over the tree; what an operation means is decided by what its operands are.
 #include "frontend/checker.h"
 
-enum { MAX_STEPS = 10000000, MAX_NESTING = 1200 };
+enum { MAX_STEPS = 3000000, MAX_NESTING = 1200 };
 
 bool uly_eval_step(uly_checker *c, uly_loc loc) {
   if (c->exhausted) return false;

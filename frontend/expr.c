@@ -15,9 +15,9 @@ struct uly_expr_builder {
 uly_expr_builder *uly_expr_begin(uly_arena *arena) {
   uly_expr_builder *b = ULY_NEW(arena, uly_expr_builder);
   b->arena = arena;
-  b->cap = 16;
+  b->cap = 4;
   b->nodes = ULY_NEW_ARRAY(arena, uly_expr_node, b->cap);
-  b->n_slots = 64;
+  b->n_slots = 16;
   b->slots = ULY_NEW_ARRAY(arena, int32_t, b->n_slots);
   return b;
 }

@@ -119,7 +119,6 @@ static bool list_names(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value 
     }
     (*out_names)[i] = item.u.string;
   }
-  c->n_values += total - 1;
   return true;
 }
 
@@ -169,7 +168,7 @@ uly_value uly_param_create(uly_checker *c, uly_scope *scope, uly_loc loc, uly_va
   value->u.param.n_names = (int32_t)n;
   value->u.param.init = init;
   value->u.param.train = train;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; i < n && uly_eval_step(c, loc); i++) {
     uly_param_name *other = find_name(c, names[i]);
     if (other && !tie) {
       report_twice(c, scope, loc, other);

@@ -118,9 +118,9 @@ static void run(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt, int6
   for (;;) {
     int64_t main_count = count / period;
     uly_loop loop = {.parent = c->loop, .count = main_count, .total = (c->loop ? c->loop->total : 1) * main_count, .period = period, .wanted = 1};
-    if (loop.total > ULY_MAX_VALUES) {
+    if (loop.total > ULY_MAX_ITERATIONS) {
       c->exhausted = true;
-      ULY_CHECK_ERROR(c, scope, stmt->loc, ULY_D(TOO_MANY_ITERATIONS), loop.total, ULY_MAX_VALUES);
+      ULY_CHECK_ERROR(c, scope, stmt->loc, ULY_D(TOO_MANY_ITERATIONS), loop.total, ULY_MAX_ITERATIONS);
       return;
     }
     if (main_count == 1) break;

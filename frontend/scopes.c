@@ -128,7 +128,7 @@ uly_binding *uly_scopes_find(uly_scope *scope, uly_str name) {
 
 uly_binding *uly_scopes_bind(uly_checker *c, uly_scope *scope, uly_ast_name name, uly_value value) {
   if (scope->n == scope->cap) {
-    int32_t cap = scope->cap ? scope->cap * 2 : 8;
+    int32_t cap = scope->cap ? scope->cap * 2 : 2;
     scope->items = uly_arena_grow(c->arena, scope->items, sizeof *scope->items * (size_t)scope->cap, sizeof *scope->items * (size_t)cap);
     scope->cap = cap;
   }

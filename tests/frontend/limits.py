@@ -19,6 +19,14 @@ def doubling(n):
     yield f"model m{X} = l{n - 1}(x)"
 
 
+def consts(n):
+    yield "fn g0(x) = x + 1"
+    for i in range(1, n):
+        yield f"fn g{i}(x) = g{i - 1}(g{i - 1}(x))"
+    yield f"const c = g{n - 1}(1)"
+    yield f"model m{X} = x"
+
+
 def functions(n):
     yield "fn g0(x) = x * sin(x)"
     for i in range(1, n):
