@@ -8,7 +8,7 @@ import sys
 
 # A folder may include from those named behind it, and from itself. Most specific first.
 LAYERS = {
-    "runtime/base": [],
+    "runtime/base": ["runtime/abi.h"],
     "runtime": ["runtime"],
     "frontend": ["runtime/base"],
     "passes": ["frontend", "runtime/base", "runtime/abi.h", "runtime/kernel_abi.h"],
