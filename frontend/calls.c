@@ -1,5 +1,5 @@
 // Calls of built-in functions: arguments by position and by name, from the signatures in builtins.def.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 static const uly_builtin builtins[] = {
 #define BUILTIN(name, params, doc) {#name, params, doc, uly_build_##name},
@@ -120,7 +120,10 @@ bool uly_call_rank(uly_call *call, int32_t i, int32_t least, int32_t most) {
   if (type->rank >= least && type->rank <= most) return true;
   uly_str name = arg_name(call, i), text = uly_shape_text(call->c, type);
   bool exact = least == most, low = type->rank < least;
-  ULY_CHECK_ERROR(call->c, call->scope, call->locs[i], ULY_D(RANK), ULY_STR_ARG(name), ULY_STR_ARG(text), type->rank, exact ? "" : low ? "at least " : "at most ",
+  ULY_CHECK_ERROR(call->c, call->scope, call->locs[i], ULY_D(RANK), ULY_STR_ARG(name), ULY_STR_ARG(text), type->rank,
+                  exact ? ""
+                  : low ? "at least "
+                        : "at most ",
                   low ? least : most);
   return false;
 }

@@ -12,113 +12,9 @@
 #define ULY_FRONTEND_CHECKER_H
 
 #include "frontend/check.h"
+#include "frontend/checker_values.h"
 
 typedef struct uly_checker uly_checker;
-typedef struct uly_value uly_value;
-typedef struct uly_scope uly_scope;
-typedef struct uly_frame uly_frame;
-
-// ---- values
-
-typedef enum uly_value_kind {
-  ULY_VALUE_POISON, // an error has been reported
-  ULY_VALUE_NONE,
-  ULY_VALUE_NUMBER,
-  ULY_VALUE_STRING,
-  ULY_VALUE_DTYPE,
-  ULY_VALUE_LIST,
-  ULY_VALUE_TYPE,    // bf16[V, D]: a list with a dtype
-  ULY_VALUE_TUPLE,   // several results
-  ULY_VALUE_SIZE,    // a scalar that depends on free symbols: an expression over SIZE leaves
-  ULY_VALUE_VARYING, // one static value an iteration of all open repeats, outermost slowest
-  ULY_VALUE_NODE,    // of the expression being built
-  ULY_VALUE_CAPTURE, // a captured tensor, inside a mask or score
-  ULY_VALUE_TENSOR,
-  ULY_VALUE_MASK,
-  ULY_VALUE_SCORE,
-} uly_value_kind;
-
-// A mask or score: a declaration with its captured tensors, or a combination.
-typedef struct uly_closure uly_closure;
-
-struct uly_value {
-  uly_value_kind kind;
-  bool weak; // TENSOR: its float dtype gives way to an activation's
-  uly_dtype dtype; // DTYPE, TYPE
-  union {
-    uly_number number;
-    uly_str string;
-    struct {
-      uly_value *items;
-      int32_t n;
-    } list; // LIST, TYPE, TUPLE, VARYING
-    const uly_expr *size;
-    int32_t node;
-    struct {
-      uly_graph_value *tensor;
-      int32_t operand;
-    } capture;
-    uly_graph_value *tensor;
-    const uly_closure *closure;
-  } u;
-};
-
-typedef struct uly_symbol_binding {
-  uly_str name;
-  bool bound;
-  uly_dim dim;
-} uly_symbol_binding;
-
-typedef struct uly_symbols {
-  uly_symbol_binding *items;
-  int32_t n;
-} uly_symbols;
-
-typedef enum uly_closure_kind { ULY_CLOSURE_DECL, ULY_CLOSURE_NOT, ULY_CLOSURE_AND, ULY_CLOSURE_OR, ULY_CLOSURE_THEN } uly_closure_kind;
-struct uly_closure {
-  uly_closure_kind kind;
-  const uly_ast_decl *decl;
-  uly_value *captures; // one for each of decl's
-  uly_symbols symbols; // what free symbols mean inside
-  const uly_closure *a, *b;
-};
-
-// ---- names
-
-typedef struct uly_binding {
-  uly_str name;
-  uly_value value;
-  uly_loc loc;
-  bool carried, was_read; // assigned in a repeat, where it came from outside
-} uly_binding;
-
-// Names of one body; a repeat's body sees those around it.
-struct uly_scope {
-  uly_scope *parent;
-  uly_frame *frame;
-  uly_binding *items;
-  int32_t n, cap;
-};
-
-// One expansion of a declaration.
-struct uly_frame {
-  const uly_ast_decl *decl;
-  uly_frame *caller;
-  uly_loc call;
-  uly_value path; // prefix of parameter names: STRING, or VARYING strings
-  uly_symbols symbols;
-  int32_t depth;
-};
-
-typedef enum uly_global_state { ULY_GLOBAL_NEW, ULY_GLOBAL_OPEN, ULY_GLOBAL_DONE } uly_global_state;
-typedef struct uly_global {
-  uly_str name;
-  const uly_ast_decl *decl;
-  const uly_define *define; // replaces a const's initialiser
-  int32_t symbol;           // FREE
-  uly_global_state state;   // CONST: being evaluated, or value is there. Others: OPEN while being expanded
-  uly_value value;
-} uly_global;
 
 // ---- graph under construction
 
@@ -318,38 +214,5 @@ uly_symbols uly_layer_symbols(uly_checker *c, const uly_ast_decl *decl);
 bool uly_layer_let(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt);
 void uly_repeat(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt);
 bool uly_layer_enter(uly_checker *c, uly_scope *scope, uly_loc loc, uly_global *global, uly_frame *frame); // false: recursion, or too deep
-
-// ---- calls.c
-
-enum { ULY_MAX_ARGS = 24 };
-
-typedef struct uly_call {
-  uly_checker *c;
-  uly_scope *scope;
-  const uly_ast_expr *ast;
-  const char *name;
-  uly_value args[ULY_MAX_ARGS]; // by parameter; NONE where absent
-  bool given[ULY_MAX_ARGS];
-  uly_loc locs[ULY_MAX_ARGS]; // of the argument, or the call
-  int32_t n;                  // parameters, or for a variadic function arguments
-} uly_call;
-
-typedef struct uly_builtin {
-  const char *name, *params, *doc;
-  uly_value (*build)(uly_call *call);
-} uly_builtin;
-const uly_builtin *uly_builtin_find(uly_str name);
-const uly_builtin *uly_builtin_at(int32_t i); // NULL behind the last
-bool uly_builtin_is_later(uly_str name); // of a later version of the language
-uly_value uly_builtin_call(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, const uly_builtin *builtin);
-// Tensor argument |i|, or NULL with an error.
-uly_graph_value *uly_call_tensor(uly_call *call, int32_t i);
-bool uly_call_rank(uly_call *call, int32_t i, int32_t least, int32_t most);
-// Dim argument in [−rank, rank), made non-negative.
-bool uly_call_dim(uly_call *call, int32_t i, int32_t rank, int32_t *out);
-bool uly_call_float_tensor(uly_call *call, int32_t i);
-
-#define BUILTIN(name, params, doc) uly_value uly_build_##name(uly_call *call);
-#include "frontend/builtins.def"
 
 #endif

@@ -1,5 +1,5 @@
 // Expressions of a spec: to static values, nodes of scalar code, or tensors. One walk over the tree; what an operation means is decided by what its operands are.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 enum { MAX_STEPS = 3000000, MAX_NESTING = 1200 };
 
@@ -215,7 +215,9 @@ static bool is_tensor_code(const uly_checker *c, const uly_scope *scope) {
   return !c->builder && c->region && (kind == ULY_AST_LAYER || kind == ULY_AST_MODEL);
 }
 
-static bool is_scalar_builtin(const uly_checker *c, uly_str name) { return !c->builder && (uly_str_is(name, "cast") || (c->region && uly_str_is(name, "iota"))); }
+static bool is_scalar_builtin(const uly_checker *c, uly_str name) {
+  return !c->builder && (uly_str_is(name, "cast") || (c->region && uly_str_is(name, "iota")));
+}
 
 // iota in a fn whose arguments are tensors: one more of them.
 static uly_value eval_iota(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, const uly_builtin *builtin) {
@@ -240,9 +242,7 @@ static uly_value eval_global_call(uly_checker *c, uly_scope *scope, const uly_as
     if (is_tensor_code(c, scope)) return uly_layer_call(c, scope, call, global);
     ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(TENSOR_CODE_HERE), ULY_STR_ARG(global->name));
     return uly_poison();
-  default:
-    ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(NOT_CALLABLE), ULY_STR_ARG(global->name), "a value");
-    return uly_poison();
+  default: ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(NOT_CALLABLE), ULY_STR_ARG(global->name), "a value"); return uly_poison();
   }
 }
 

@@ -1,7 +1,9 @@
 // What the frontend hands to the passes: every entry of a spec, checked, with layers expanded, static arguments evaluated and names resolved. A value is one
 // operation on global tensors. Nothing here knows ranks.
 //
-// Loops stay loops: a `repeat` is a value with a region. Everything that varies with its counter has been evaluated for each iteration (parameter names).
+// Loops stay loops: a `repeat` is a value with a region, whose values may also use those of the regions around it. Parameter names that vary with its counter have been
+// evaluated for each iteration; where something else varies, the body has that many copies. Parameters with one name, MAPs without operands and rope's cos and sin stand
+// outside of the repeats that do not concern them.
 #ifndef ULY_FRONTEND_GRAPH_H
 #define ULY_FRONTEND_GRAPH_H
 

@@ -22,7 +22,8 @@ static void note_dtype(uly_checker *c, const uly_graph_value *value) {
     uly_check_unsupported(c, value->loc, "values of dtype %s", uly_dtype_name(value->type.dtype));
 }
 
-uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands, int n) {
+uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands,
+                              int n) {
   static const bool lowered[] = {
 #define OP(id, name, n_operands, n_results, split, is_lowered, doc) is_lowered,
 #include "frontend/ops.def"

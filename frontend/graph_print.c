@@ -94,7 +94,8 @@ static void print_attributes(uly_text *text, const uly_graph_value *value, const
   case ULY_OP_ATTENTION: print_attention(text, value->u.attention, graph); return;
   case ULY_OP_SUM: uly_text_add(text, " dim=%d%s", value->u.sum.dim, value->u.sum.keep ? " keep" : ""); return;
   case ULY_OP_SLICE:
-    uly_text_add(text, " dim=%d [%" PRId64 " : %" PRId64 "]%s", value->u.slice.dim, value->u.slice.begin, value->u.slice.end, value->u.slice.drop ? " drop" : "");
+    uly_text_add(text, " dim=%d [%" PRId64 " : %" PRId64 "]%s", value->u.slice.dim, value->u.slice.begin, value->u.slice.end,
+                 value->u.slice.drop ? " drop" : "");
     return;
   case ULY_OP_SHIFT: uly_text_add(text, " n=%" PRId64 " fill=%g", value->u.shift.n, value->u.shift.fill); return;
   case ULY_OP_SOFTMAX:
@@ -143,7 +144,6 @@ void uly_graph_print(uly_text *text, const uly_graph *graph) {
     }
     uly_text_add(text, ")\n");
     print_region(text, graph, &entry->body, 2);
-    for (int32_t j = 0; j < entry->n_results; j++)
-      uly_text_add(text, "  %.*s = %%%d\n", ULY_STR_ARG(entry->results[j].name), entry->results[j].value->id);
+    for (int32_t j = 0; j < entry->n_results; j++) uly_text_add(text, "  %.*s = %%%d\n", ULY_STR_ARG(entry->results[j].name), entry->results[j].value->id);
   }
 }

@@ -85,7 +85,8 @@ void uly_layer_statement(uly_checker *c, uly_scope *scope, const uly_ast_stmt *s
 
 // ---- arguments and results ------------------------------------------------------------------------------------------------------------------------------------
 
-bool uly_layer_tensor(uly_checker *c, uly_scope *scope, uly_scope *inner, uly_frame *frame, const uly_ast_type *type, uly_str name, uly_loc loc, uly_value *value) {
+bool uly_layer_tensor(uly_checker *c, uly_scope *scope, uly_scope *inner, uly_frame *frame, const uly_ast_type *type, uly_str name, uly_loc loc,
+                      uly_value *value) {
   uly_dtype dtype;
   if (!type) return true;
   if (!uly_type_dtype(c, inner, type, &dtype) || !uly_shape_unify(c, inner, frame, type, name, &value->u.tensor->type, loc)) return false;

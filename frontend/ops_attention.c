@@ -1,5 +1,5 @@
 // Attention and what stands around it: heads, merge, positions, rope.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 #include <math.h>
 
@@ -154,7 +154,8 @@ static bool attention_shapes(uly_call *call) {
   for (int32_t i = ATTENTION_K; i <= ATTENTION_V; i++) {
     const uly_tensor_type *like = t[i - 1];
     bool fits = uly_dim_equal(t[i]->dims[0], like->dims[0]) && t[i]->dtype == like->dtype;
-    fits &= i == ATTENTION_K ? uly_dim_equal(t[i]->dims[3], like->dims[3]) : uly_dim_equal(t[i]->dims[1], like->dims[1]) && uly_dim_equal(t[i]->dims[2], like->dims[2]);
+    fits &= i == ATTENTION_K ? uly_dim_equal(t[i]->dims[3], like->dims[3])
+                             : uly_dim_equal(t[i]->dims[1], like->dims[1]) && uly_dim_equal(t[i]->dims[2], like->dims[2]);
     if (fits) continue;
     uly_str a = uly_shape_text(c, t[i]), b = uly_shape_text(c, like);
     ULY_CHECK_ERROR(c, call->scope, call->locs[i], ULY_D(ATTENTION_SHAPES), names[i], ULY_STR_ARG(a), names[i - 1], ULY_STR_ARG(b));

@@ -1,5 +1,5 @@
 // Functions with parameters: param, linear, embed and the norms.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // Functions that move elements, sum them, or change their dtype.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 #include <math.h>
 
@@ -27,13 +27,15 @@ static uly_value cast_number(uly_checker *c, uly_scope *scope, uly_loc loc, void
 uly_value uly_build_cast(uly_call *call) {
   enum { X, DTYPE };
   if (call->args[DTYPE].kind != ULY_VALUE_DTYPE) {
-    ULY_CHECK_ERROR(call->c, call->scope, call->locs[DTYPE], ULY_D(STATIC_WANTED), "the second argument of cast", "a dtype", uly_value_describe(&call->args[DTYPE]));
+    ULY_CHECK_ERROR(call->c, call->scope, call->locs[DTYPE], ULY_D(STATIC_WANTED), "the second argument of cast", "a dtype",
+                    uly_value_describe(&call->args[DTYPE]));
     return uly_poison();
   }
   uly_dtype dtype = call->args[DTYPE].dtype;
   const uly_value *x = &call->args[X], *item = x->kind == ULY_VALUE_VARYING ? &x->u.list.items[0] : x;
   if (item->kind == ULY_VALUE_NUMBER) return uly_static_each(call->c, call->scope, call->ast->loc, cast_number, &dtype, x, 1);
-  if (x->kind == ULY_VALUE_SIZE) return uly_eval_apply(call->c, call->scope, call->ast->loc, uly_map_scalar_type(dtype) == ULY_SCALAR_FLOAT ? ULY_SC_FLOAT : ULY_SC_INT, x, 1);
+  if (x->kind == ULY_VALUE_SIZE)
+    return uly_eval_apply(call->c, call->scope, call->ast->loc, uly_map_scalar_type(dtype) == ULY_SCALAR_FLOAT ? ULY_SC_FLOAT : ULY_SC_INT, x, 1);
   return uly_call_tensor(call, X) ? uly_map_cast(call->c, call->ast->loc, *x, dtype) : uly_poison();
 }
 
@@ -108,7 +110,8 @@ static bool element_count(const uly_tensor_type *type, product *out) {
     if (uly_dim_is_const(dim)) continue;
     if (dim.add == 0) dim.mul = 1;
     int32_t at = out->n++;
-    for (; at > 0 && (out->dims[at - 1].symbol > dim.symbol || (out->dims[at - 1].symbol == dim.symbol && out->dims[at - 1].mul > dim.mul)); at--) out->dims[at] = out->dims[at - 1];
+    for (; at > 0 && (out->dims[at - 1].symbol > dim.symbol || (out->dims[at - 1].symbol == dim.symbol && out->dims[at - 1].mul > dim.mul)); at--)
+      out->dims[at] = out->dims[at - 1];
     out->dims[at] = dim;
   }
   return true;

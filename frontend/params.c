@@ -123,7 +123,8 @@ static bool list_names(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value 
 }
 
 // The parameter that already has the name, where it may be used again; *out_failed with an error.
-static uly_graph_value *find_tied(uly_checker *c, uly_scope *scope, uly_loc loc, const uly_str *names, int64_t n, const uly_tensor_type *type, bool tie, bool *out_failed) {
+static uly_graph_value *find_tied(uly_checker *c, uly_scope *scope, uly_loc loc, const uly_str *names, int64_t n, const uly_tensor_type *type, bool tie,
+                                  bool *out_failed) {
   *out_failed = false;
   for (int64_t i = 0; i < n; i++) {
     uly_param_name *other = find_name(c, names[i]);
@@ -179,7 +180,8 @@ uly_value uly_param_create(uly_checker *c, uly_scope *scope, uly_loc loc, uly_va
   return uly_build_tensor(value, true);
 }
 
-uly_value uly_param_short(uly_checker *c, uly_scope *scope, uly_loc loc, const char *op, uly_value name, const char *suffix, const int64_t *dims, int32_t rank, double init) {
+uly_value uly_param_short(uly_checker *c, uly_scope *scope, uly_loc loc, const char *op, uly_value name, const char *suffix, const int64_t *dims, int32_t rank,
+                          double init) {
   if (name.kind == ULY_VALUE_NONE) {
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(UNNAMED_PARAM), op, suffix);
     return uly_poison();

@@ -219,7 +219,8 @@ static int32_t expand_decl(expansion *e, const uly_closure *closure) {
   int32_t node = uly_eval_node(c, c->builder, value);
   bool mask = closure->decl->kind == ULY_AST_MASK;
   bool is_bool = node >= 0 && uly_expr_node_at(c->builder, node)->type == ULY_SCALAR_BOOL;
-  if (node >= 0 && mask == is_bool) return mask || uly_expr_node_at(c->builder, node)->type == ULY_SCALAR_FLOAT ? node : uly_expr_op(c->builder, ULY_SC_FLOAT, &node, 1);
+  if (node >= 0 && mask == is_bool)
+    return mask || uly_expr_node_at(c->builder, node)->type == ULY_SCALAR_FLOAT ? node : uly_expr_op(c->builder, ULY_SC_FLOAT, &node, 1);
   const char *got = node < 0 ? uly_value_describe(&value) : is_bool ? "a bool" : "a number";
   ULY_CHECK_ERROR(c, &inner, closure->decl->u.body.body.end, ULY_D(BODY_TYPE), uly_ast_decl_word(closure->decl->kind), ULY_STR_ARG(closure->decl->name.text),
                   mask ? "a bool" : "a number", got);
@@ -231,12 +232,8 @@ static int32_t expand(expansion *e, const uly_closure *closure) {
   int32_t args[2] = {-1, -1};
   switch (closure->kind) {
   case ULY_CLOSURE_DECL: return expand_decl(e, closure);
-  case ULY_CLOSURE_THEN:
-    e->score = expand(e, closure->a);
-    return e->score < 0 ? -1 : expand(e, closure->b);
-  case ULY_CLOSURE_NOT:
-    args[0] = expand(e, closure->a);
-    return uly_expr_op(e->c->builder, ULY_SC_NOT, args, 1);
+  case ULY_CLOSURE_THEN: e->score = expand(e, closure->a); return e->score < 0 ? -1 : expand(e, closure->b);
+  case ULY_CLOSURE_NOT: args[0] = expand(e, closure->a); return uly_expr_op(e->c->builder, ULY_SC_NOT, args, 1);
   case ULY_CLOSURE_AND:
   case ULY_CLOSURE_OR:
     args[0] = expand(e, closure->a);

@@ -1,5 +1,5 @@
 // Names: the declarations of a spec and its prelude, consts and their -D replacements, locals of bodies, symbols of layers.
-#include "frontend/checker.h"
+#include "frontend/calls.h"
 
 static uint64_t hash_name(uly_str name) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -149,9 +149,7 @@ static uly_value global_value(uly_checker *c, uly_scope *scope, uly_global *glob
   case ULY_AST_FREE: return uly_dim_value(c, (uly_dim){global->symbol, 1, 0});
   case ULY_AST_MASK:
   case ULY_AST_SCORE: return uly_closure_of(c, scope, loc, global, NULL);
-  default:
-    ULY_CHECK_ERROR(c, scope, loc, ULY_D(FUNCTION_AS_VALUE), uly_ast_decl_word(global->decl->kind), ULY_STR_ARG(global->name));
-    return uly_poison();
+  default: ULY_CHECK_ERROR(c, scope, loc, ULY_D(FUNCTION_AS_VALUE), uly_ast_decl_word(global->decl->kind), ULY_STR_ARG(global->name)); return uly_poison();
   }
 }
 

@@ -55,8 +55,7 @@ static uly_value select_item(uly_checker *c, uly_scope *scope, uly_loc loc, void
 uly_value uly_eval_select(uly_checker *c, uly_scope *scope, const uly_ast_expr *expr) {
   const uly_ast_expr *condition = expr->u.args[0];
   uly_value args[3] = {uly_eval(c, scope, condition)};
-  if (args[0].kind == ULY_VALUE_VARYING && !(is_pure(c, scope, expr->u.args[1]) && is_pure(c, scope, expr->u.args[2])))
-    args[0] = uly_static_demand(c, args[0]);
+  if (args[0].kind == ULY_VALUE_VARYING && !(is_pure(c, scope, expr->u.args[1]) && is_pure(c, scope, expr->u.args[2]))) args[0] = uly_static_demand(c, args[0]);
   if (args[0].kind == ULY_VALUE_NUMBER) {
     if (args[0].u.number.type == ULY_SCALAR_BOOL) return uly_eval(c, scope, expr->u.args[args[0].u.number.i ? 1 : 2]);
     ULY_CHECK_ERROR(c, scope, condition->loc, ULY_D(IF_CONDITION), uly_value_describe(&args[0]));

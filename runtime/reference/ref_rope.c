@@ -1,6 +1,7 @@
 #include "runtime/reference/reference.h"
 
-void uly_ref_rope(const double *x, const double *cosine, const double *sine, int64_t rows, int64_t heads, int64_t dh, int64_t turned, bool interleaved, double *out) {
+void uly_ref_rope(const double *x, const double *cosine, const double *sine, int64_t rows, int64_t heads, int64_t dh, int64_t turned, bool interleaved,
+                  double *out) {
   int64_t half = turned / 2;
   for (int64_t row = 0; row < rows; row++)
     for (int64_t head = 0; head < heads; head++) {

@@ -132,7 +132,8 @@ static uly_status run_attention(walk *w, const uly_graph_value *value, tensor *o
   const uly_attention_attrs *attrs = value->u.attention;
   const tensor *q = operand(w, value, 0), *k = operand(w, value, 1), *v = operand(w, value, 2);
   pair_walk p = {w, value, ULY_OK};
-  uly_ref_attention a = {.s = q->dims[1], .t = k->dims[1], .b = q->dims[0], .h = q->dims[2], .group = q->dims[2] / k->dims[2], .dh = q->dims[3], .dv = v->dims[3]};
+  uly_ref_attention a = {
+      .s = q->dims[1], .t = k->dims[1], .b = q->dims[0], .h = q->dims[2], .group = q->dims[2] / k->dims[2], .dh = q->dims[3], .dv = v->dims[3]};
   a.scale = attrs->scale;
   a.q = view(q), a.k = view(k), a.v = view(v), a.out = view(out);
   a.sink = attrs->sink >= 0 ? operand(w, value, attrs->sink)->data : NULL;

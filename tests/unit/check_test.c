@@ -43,10 +43,10 @@ static void assert_lines(const char *spec, const char *const *lines, size_t n) {
     at = found + strlen(lines[i]);
   }
 }
-#define ASSERT_LINES(spec, ...)                                                                                        \
-  do {                                                                                                                 \
-    static const char *const lines_[] = {__VA_ARGS__};                                                                 \
-    assert_lines(spec, lines_, sizeof lines_ / sizeof *lines_);                                                        \
+#define ASSERT_LINES(spec, ...)                                                                                                                                \
+  do {                                                                                                                                                         \
+    static const char *const lines_[] = {__VA_ARGS__};                                                                                                         \
+    assert_lines(spec, lines_, sizeof lines_ / sizeof *lines_);                                                                                                \
   } while (0)
 
 static int count_op(const uly_graph_region *region, uly_op op) {
@@ -115,8 +115,9 @@ static void defines_replace_consts(void **state) {
   uly_diags diags;
   uly_str defines[] = {ULY_STR("D=2 * E"), ULY_STR("on=false")};
   uly_diags_init(&diags, arena);
-  uly_graph *graph = uly_spec_read(arena, &diags, ULY_STR("t.spec"),
-                                   ULY_STR(HEAD "const on = true, E = 3, D = 4, F = if on then D else D + 1\nlayer f(x: [S, F]) -> [S, 7] = reshape(x, [S, F])\n"), defines, 2);
+  uly_graph *graph = uly_spec_read(
+      arena, &diags, ULY_STR("t.spec"),
+      ULY_STR(HEAD "const on = true, E = 3, D = 4, F = if on then D else D + 1\nlayer f(x: [S, F]) -> [S, 7] = reshape(x, [S, F])\n"), defines, 2);
   if (!graph) fail_msg("%.*s", ULY_STR_ARG(uly_diags_text(&diags)));
   assert_int_equal(graph->entries[0].inputs[0].type.dims[1].add, 7);
 }
@@ -139,12 +140,14 @@ static void static_ifs_take_one_arm(void **state) {
 
 static void dtypes_follow_the_rules(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "layer f(x: [S, 4], i: i32[S, 4], j: i64[S, 4], v: bool[S, 4], h: bf16[S, 4]) -> (a: [S, 4], b: i32[S, 4], c: i64[S, 4], d: bool[S, 4], e: [S, 4], f: "
-                    "bf16[S, 4], g: i64[S, 4], n: bf16[S, 4]) {\n"
-                    "  w = if v then 1.0 else 0.0\n  p = param(\"p\", [4])\n"
-                    "  return x * 2, i + 1, i * j, x < i, if v then x else i, h * p + h * w, floor(x), cast(x, bf16)\n}\n",
-               "f32[S, 4] = map {x0 * 2.0}", "i32[S, 4] = map {x0i + 1}", "i64[S, 4] = map {x0i * x1i}", "bool[S, 4] = map {x0 < float(x1i)}",
-               "f32[S, 4] = map {if x0b then x1 else float(x2i)}", "bf16[S, 4] = map {x0 * x1}", "i64[S, 4] = map {floor(x0)}", "bf16[S, 4] = map {x0}");
+  ASSERT_LINES(
+      HEAD
+      "layer f(x: [S, 4], i: i32[S, 4], j: i64[S, 4], v: bool[S, 4], h: bf16[S, 4]) -> (a: [S, 4], b: i32[S, 4], c: i64[S, 4], d: bool[S, 4], e: [S, 4], f: "
+      "bf16[S, 4], g: i64[S, 4], n: bf16[S, 4]) {\n"
+      "  w = if v then 1.0 else 0.0\n  p = param(\"p\", [4])\n"
+      "  return x * 2, i + 1, i * j, x < i, if v then x else i, h * p + h * w, floor(x), cast(x, bf16)\n}\n",
+      "f32[S, 4] = map {x0 * 2.0}", "i32[S, 4] = map {x0i + 1}", "i64[S, 4] = map {x0i * x1i}", "bool[S, 4] = map {x0 < float(x1i)}",
+      "f32[S, 4] = map {if x0b then x1 else float(x2i)}", "bf16[S, 4] = map {x0 * x1}", "i64[S, 4] = map {floor(x0)}", "bf16[S, 4] = map {x0}");
 }
 
 // ---- names ----------------------------------------------------------------------------------------------------------------------------------------------------
@@ -160,7 +163,8 @@ static void names_are_scoped(void **state) {
 
 static void iterations_have_their_names_in_order(void **state) {
   (void)state;
-  uly_graph *graph = graph_of(HEAD "model m(x: [S, 4]) -> [S, 4] { y = x\n repeat 2 as i { repeat 2 as j { y = linear(y, 4, name = \"{i}{j}\") } }\n return y }\n");
+  uly_graph *graph =
+      graph_of(HEAD "model m(x: [S, 4]) -> [S, 4] { y = x\n repeat 2 as i { repeat 2 as j { y = linear(y, 4, name = \"{i}{j}\") } }\n return y }\n");
   const uly_graph_value *outer = graph->entries[0].results[0].value, *inner = outer->u.repeat.body->yields[0];
   const uly_graph_value *weight = inner->u.repeat.body->yields[0]->operands[1];
   static const char *const names[] = {"00.weight", "01.weight", "10.weight", "11.weight"};
@@ -180,8 +184,8 @@ static void tied_parameters_are_one(void **state) {
 static void repeats_carry_values(void **state) {
   (void)state;
   ASSERT_LINES(HEAD "layer f(x: [S, 4], y: [S, 4]) -> (a: [S, 4], b: [S, 4]) { a = x\n b = y\n repeat 5 { c = a\n a = b + c\n b = c }\n return a, b }\n",
-               "%5: f32[S, 4] = repeat 5 %0, %1", "%2: f32[S, 4] = body_arg 0", "%3: f32[S, 4] = body_arg 1", "%4: f32[S, 4] = map {x0 + x1} %3, %2", "yield %4, %2", "result 1",
-               "a = %5", "b = %6");
+               "%5: f32[S, 4] = repeat 5 %0, %1", "%2: f32[S, 4] = body_arg 0", "%3: f32[S, 4] = body_arg 1", "%4: f32[S, 4] = map {x0 + x1} %3, %2",
+               "yield %4, %2", "result 1", "a = %5", "b = %6");
 }
 
 // What differs between iterations makes as many bodies as it has to; the rest stands behind the loop.
@@ -191,11 +195,14 @@ static void bodies_are_copied_where_they_differ(void **state) {
     const char *count, *condition;
     int loops, attentions;
   } rows[] = {
-      {"6", "i % 2 == 0", 1, 2}, {"7", "i % 3 == 0", 1, 4}, {"4", "i < 2", 0, 4}, {"5", "true", 1, 1}, {"5", "i >= 0", 1, 1}, {"1", "i == 0", 0, 1}, {"0", "i == 0", 0, 0},
+      {"6", "i % 2 == 0", 1, 2}, {"7", "i % 3 == 0", 1, 4}, {"4", "i < 2", 0, 4},  {"5", "true", 1, 1},
+      {"5", "i >= 0", 1, 1},     {"1", "i == 0", 0, 1},     {"0", "i == 0", 0, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    uly_str spec = uly_str_format(arena, HEAD "model m(x: [B, S, 2, 4]) -> [B, S, 2, 4] { y = x\n repeat %s as i { y = attention(y, y, linear(y, 4, name = \"v{i}\"), "
-                                              "mask = if %s then causal else full) }\n return y }\n", rows[i].count, rows[i].condition);
+    uly_str spec = uly_str_format(arena,
+                                  HEAD "model m(x: [B, S, 2, 4]) -> [B, S, 2, 4] { y = x\n repeat %s as i { y = attention(y, y, linear(y, 4, name = \"v{i}\"), "
+                                       "mask = if %s then causal else full) }\n return y }\n",
+                                  rows[i].count, rows[i].condition);
     char *text = (char *)uly_str_copy(arena, spec).ptr;
     uly_graph *graph = graph_of(text);
     assert_int_equal(count_op(&graph->entries[0].body, ULY_OP_REPEAT), rows[i].loops);
@@ -221,31 +228,34 @@ static void nested_loops_copy_the_one_that_differs(void **state) {
 
 static void symbols_unify_at_calls(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "mask same(b, q, k; doc: i32[B, S]) = doc[b, q] == doc[b, k] and q < S\n"
-                    "layer attn[N](x: [B, S, N], doc: i32[B, S]) -> [B, S, N] { h = heads(x, 2)\n return merge(attention(h, h, h, mask = same(doc))) * float(N) / S }\n"
-                    "layer half[N](x: [2 * N, 4]) -> [2 * N, 4] = x + iota(N)[0]\n"
-                    "model m(x: [B, T, 8], doc: i32[B, T], y: [2 * S, 4]) -> (a: [B, T, 8], b: [2 * S, 4]) { return attn(x, doc), half(y) }\n",
-               "q < size(T)", "x0 / float(size(T))");
+  ASSERT_LINES(
+      HEAD "mask same(b, q, k; doc: i32[B, S]) = doc[b, q] == doc[b, k] and q < S\n"
+           "layer attn[N](x: [B, S, N], doc: i32[B, S]) -> [B, S, N] { h = heads(x, 2)\n return merge(attention(h, h, h, mask = same(doc))) * float(N) / S }\n"
+           "layer half[N](x: [2 * N, 4]) -> [2 * N, 4] = x + iota(N)[0]\n"
+           "model m(x: [B, T, 8], doc: i32[B, T], y: [2 * S, 4]) -> (a: [B, T, 8], b: [2 * S, 4]) { return attn(x, doc), half(y) }\n",
+      "q < size(T)", "x0 / float(size(T))");
 }
 
 static void indexing_slices_and_inserts(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "layer f(x: [B, S, 6], ids: i32[B, S]) -> (a: [B, 6], b: [B, S, 2], c: [B, 1, S, 6, 1], d: [B, S, 4], e: [B, S, 1], f: [S, 6], g: [B, 6, S]) {\n"
-                    "  w = param(\"w\", [9, 4])\n  return x[:, 0], x[..., 2 : 4], x[:, _, :, :, _], w[ids], x[..., -1 : 6], x[0, :, :], transpose(x)\n}\n",
-               "f32[B, 6] = slice dim=1 [0 : 1] drop", "f32[B, S, 2] = slice dim=2 [2 : 4] %0", "f32[B, 1, S, 6, 1] = map {x0} x0[i0, i2, i3]", "f32[B, S, 4] = gather",
-               "f32[B, S, 1] = slice dim=2 [5 : 6]", "f32[S, 6] = slice dim=0 [0 : 1] drop", "f32[B, 6, S] = map {x0} x0[i0, i2, i1]");
+  ASSERT_LINES(HEAD
+               "layer f(x: [B, S, 6], ids: i32[B, S]) -> (a: [B, 6], b: [B, S, 2], c: [B, 1, S, 6, 1], d: [B, S, 4], e: [B, S, 1], f: [S, 6], g: [B, 6, S]) {\n"
+               "  w = param(\"w\", [9, 4])\n  return x[:, 0], x[..., 2 : 4], x[:, _, :, :, _], w[ids], x[..., -1 : 6], x[0, :, :], transpose(x)\n}\n",
+               "f32[B, 6] = slice dim=1 [0 : 1] drop", "f32[B, S, 2] = slice dim=2 [2 : 4] %0", "f32[B, 1, S, 6, 1] = map {x0} x0[i0, i2, i3]",
+               "f32[B, S, 4] = gather", "f32[B, S, 1] = slice dim=2 [5 : 6]", "f32[S, 6] = slice dim=0 [0 : 1] drop", "f32[B, 6, S] = map {x0} x0[i0, i2, i1]");
 }
 
 static void means_divide_by_sizes(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "layer f(x: [B, S, 6]) -> (a: [B, 6], b: [B, S, 1]) { return mean(x, dim = 1), mean(x, dim = -1, keep = true) }\n", "f32[B, 6] = sum dim=1 %0",
-               "map {x0 / float(size(S))}", "f32[B, S, 1] = sum dim=2 keep", "map {x0 / 6.0}");
+  ASSERT_LINES(HEAD "layer f(x: [B, S, 6]) -> (a: [B, 6], b: [B, S, 1]) { return mean(x, dim = 1), mean(x, dim = -1, keep = true) }\n",
+               "f32[B, 6] = sum dim=1 %0", "map {x0 / float(size(S))}", "f32[B, S, 1] = sum dim=2 keep", "map {x0 / 6.0}");
 }
 
 static void ids_have_limits(void **state) {
   (void)state;
-  uly_graph *graph = graph_of(HEAD "layer pick(w: [9, 4], i: i32[S]) -> [S, 4] = w[i]\n"
-                                   "model m(i: i32[S], j: i64[S]) -> [S, 4] = pick(param(\"w\", [9, 4]), i) + embed(i, 7, 4, name = \"e\") + embed(j, 20, 4, name = \"f\")\n");
+  uly_graph *graph =
+      graph_of(HEAD "layer pick(w: [9, 4], i: i32[S]) -> [S, 4] = w[i]\n"
+                    "model m(i: i32[S], j: i64[S]) -> [S, 4] = pick(param(\"w\", [9, 4]), i) + embed(i, 7, 4, name = \"e\") + embed(j, 20, 4, name = \"f\")\n");
   assert_int_equal(graph->entries[0].inputs[0].id_limit, 7);
   assert_int_equal(graph->entries[0].inputs[1].id_limit, 20);
 }
@@ -258,9 +268,11 @@ static void masks_and_scores_share_captures(void **state) {
                     "score bias(s, b, h, q, k; w: [2], doc: i32[B, S]) = s + w[h] * doc[b, q]\nscore cap(s) { t = s / 30.0\n return 30.0 * tanh(t) }\n"
                     "score alibi(s, h, q, k) = s - slopes[h] * (q - k)\n"
                     "layer f(x: [B, S, 2, 4], doc: i32[B, S], off: i32[B]) -> [B, S, 2, 4] {\n  w = param(\"w\", [2])\n"
-                    "  return attention(x, x, x, mask = seg(doc) and (causal or not near), score = bias(doc = doc, w = w) then alibi then cap, sink = w, q_offset = off)\n}\n",
+                    "  return attention(x, x, x, mask = seg(doc) and (causal or not near), score = bias(doc = doc, w = w) then alibi then cap, sink = w, "
+                    "q_offset = off)\n}\n",
                "mask={t0 = q - k; c0i[b, q] == c0i[b, k] and (k <= q or not (0 <= t0 and t0 < 3))}",
-               "score={30.0 * tanh((s + c1[h] * float(c0i[b, q]) - (if h == 0 then 0.5 else 0.25) * float(q - k)) / 30.0)}", "sink=#3 q_offset=#4 %0, %0, %0, %3, %2, %1, %3");
+               "score={30.0 * tanh((s + c1[h] * float(c0i[b, q]) - (if h == 0 then 0.5 else 0.25) * float(q - k)) / 30.0)}",
+               "sink=#3 q_offset=#4 %0, %0, %0, %3, %2, %1, %3");
 }
 
 static void rope_forms_angles_in_float64(void **state) {
@@ -277,7 +289,8 @@ static void rope_forms_angles_in_float64(void **state) {
 
 static void what_is_not_lowered_is_listed(void **state) {
   (void)state;
-  uly_graph *graph = graph_of("ulyc 1\nfree B, S\ngrid sp(S), dp(B)\nlayer f(x: [B, S, 4]) -> [B, S, 4] { a, _ = split(x, [2, 2])\n return softmax(concat(a, a)) }\n");
+  uly_graph *graph =
+      graph_of("ulyc 1\nfree B, S\ngrid sp(S), dp(B)\nlayer f(x: [B, S, 4]) -> [B, S, 4] { a, _ = split(x, [2, 2])\n return softmax(concat(a, a)) }\n");
   static const char *const what[] = {"a second grid axis", "split", "concat", "softmax"};
   assert_int_equal(graph->n_unsupported, 4);
   for (int i = 0; i < 4; i++) assert_true(uly_str_is(graph->unsupported[i].what, what[i]));
@@ -285,8 +298,10 @@ static void what_is_not_lowered_is_listed(void **state) {
 
 static void losses_shift_labels(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "model m(x: [B, S, 9], t: i32[B, S], doc: i32[B, S]) -> (a: f32[], b: f32[]) { return next_token_loss(x, t, doc = doc), cross_entropy(x, t, ignore = 3) }\n",
-               "shift n=-1 fill=-100 %1", "shift n=-1 fill=-1 %2", "map {x0i == x1i} %2, %4", "map {if x0b then x1i else -100} %5, %3", "f32[] = cross_entropy ignore=-100", "f32[] = cross_entropy ignore=3");
+  ASSERT_LINES(HEAD "model m(x: [B, S, 9], t: i32[B, S], doc: i32[B, S]) -> (a: f32[], b: f32[]) { return next_token_loss(x, t, doc = doc), cross_entropy(x, "
+                    "t, ignore = 3) }\n",
+               "shift n=-1 fill=-100 %1", "shift n=-1 fill=-1 %2", "map {x0i == x1i} %2, %4", "map {if x0b then x1i else -100} %5, %3",
+               "f32[] = cross_entropy ignore=-100", "f32[] = cross_entropy ignore=3");
 }
 
 // Expansion is bounded, however it is written.

@@ -237,13 +237,10 @@ static void size_is_bounded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(evaluates_as_c_does),
-      cmocka_unit_test(folds_and_shares),
-      cmocka_unit_test(types_follow_the_rules),
-      cmocka_unit_test(text_round_trips),
-      cmocka_unit_test(sharing_keeps_text_short),
-      cmocka_unit_test(hash_is_fixed), cmocka_unit_test(depth_does_not_matter),
-      cmocka_unit_test(grafts),
+      cmocka_unit_test(evaluates_as_c_does),      cmocka_unit_test(folds_and_shares),
+      cmocka_unit_test(types_follow_the_rules),   cmocka_unit_test(text_round_trips),
+      cmocka_unit_test(sharing_keeps_text_short), cmocka_unit_test(hash_is_fixed),
+      cmocka_unit_test(depth_does_not_matter),    cmocka_unit_test(grafts),
       cmocka_unit_test(size_is_bounded),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

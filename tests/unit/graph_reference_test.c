@@ -23,8 +23,14 @@ static void assert_model(const char *name) {
   uly_model_files_close(&files);
 }
 
-static void llama_is_right(void **state) { (void)state; assert_model("llama3_1"); }
-static void bert_is_right(void **state) { (void)state; assert_model("bert"); }
+static void llama_is_right(void **state) {
+  (void)state;
+  assert_model("llama3_1");
+}
+static void bert_is_right(void **state) {
+  (void)state;
+  assert_model("bert");
+}
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(llama_is_right), cmocka_unit_test(bert_is_right)};
