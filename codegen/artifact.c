@@ -40,7 +40,12 @@ static void add_note(const artifact *a, const uly_blob *blob, const uly_code *co
   _Static_assert(offsetof(uly_note, levels) % 4 == 0, "a note's descriptor is aligned to 4");
   // The descriptor follows the name at a multiple of 4, not of 8.
   unsigned char bytes[20 + sizeof(uly_note)];
-  note.note = (uly_note){.struct_size = sizeof(uly_note), .abi_major = ULY_ABI_MAJOR, .abi_minor = ULY_ABI_MINOR, .blob_bytes = blob->bytes, .n_levels = code->n_levels, .n_kernels = code->n_kernels};
+  note.note = (uly_note){.struct_size = sizeof(uly_note),
+                         .abi_major = ULY_ABI_MAJOR,
+                         .abi_minor = ULY_ABI_MINOR,
+                         .blob_bytes = blob->bytes,
+                         .n_levels = code->n_levels,
+                         .n_kernels = code->n_kernels};
   for (uint32_t l = 0; l < code->n_levels; l++) note.note.levels[l] = level_row(code->levels[l]);
   memcpy(note.note.program, blob->program, sizeof blob->program);
   memcpy(bytes, &note, 20);
@@ -67,8 +72,14 @@ static LLVMValueRef add_model(const artifact *a, const uly_code *code, LLVMValue
     if (l < code->n_levels) levels[l] = level_row(code->levels[l]);
   }
   LLVMValueRef level_rows = add_constant(a, "levels", text_constant(a, levels, code->n_levels * sizeof *levels), 8);
-  LLVMValueRef fields[] = {u32(a, sizeof(uly_model)), LLVMConstInt(a->i16, ULY_ABI_MAJOR, false), LLVMConstInt(a->i16, ULY_ABI_MINOR, false), blob,
-                           u32(a, code->n_levels), u32(a, code->n_kernels), LLVMConstArray2(a->ptr, kernels, ULY_MAX_LEVELS), level_rows};
+  LLVMValueRef fields[] = {u32(a, sizeof(uly_model)),
+                           LLVMConstInt(a->i16, ULY_ABI_MAJOR, false),
+                           LLVMConstInt(a->i16, ULY_ABI_MINOR, false),
+                           blob,
+                           u32(a, code->n_levels),
+                           u32(a, code->n_kernels),
+                           LLVMConstArray2(a->ptr, kernels, ULY_MAX_LEVELS),
+                           level_rows};
   return add_constant(a, "model", LLVMConstStructInContext(a->context, fields, sizeof fields / sizeof *fields, false), 8);
 }
 

@@ -32,8 +32,8 @@ static void *run_worker(void *argument) {
   uint32_t n = code->n_kernels * code->n_levels;
   for (uint32_t i; w->status == ULY_OK && (i = atomic_fetch_add(&w->work->next, 1)) < n;) {
     uint32_t kernel = i / code->n_levels, level = i % code->n_levels;
-    w->status = uly_object_compile(w->arena, w->work->program->kernels[kernel], code->symbols[kernel][level], code->levels[level], w->work->object, &code->objects[i], w->error,
-                                   sizeof w->error);
+    w->status = uly_object_compile(w->arena, w->work->program->kernels[kernel], code->symbols[kernel][level], code->levels[level], w->work->object,
+                                   &code->objects[i], w->error, sizeof w->error);
   }
   return NULL;
 }

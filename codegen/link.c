@@ -12,7 +12,6 @@
 
 extern char **environ;
 
-
 static uly_status fail_errno(uly_text *error, uly_status status, const char *what) {
   uly_text_add(error, "%s: %s", what, strerror(errno));
   return status;
@@ -64,8 +63,9 @@ static uly_status run(char **args, int output, int messages, int *out_wait, uly_
 }
 
 static uly_status link_files(uly_arena *arena, const int *inputs, int n_inputs, const int outputs[2], uly_bytes *out, uly_text *error) {
-  static const char *const fixed[] = {ULY_LINKER, "-shared", "-o", "-", "-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "defs", "--hash-style=gnu",
-                                      "--build-id=none", "--gc-sections", "--threads=1", "-O0"};
+  static const char *const fixed[] = {
+      ULY_LINKER,        "-shared",       "-o",          "-",  "-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "defs", "--hash-style=gnu",
+      "--build-id=none", "--gc-sections", "--threads=1", "-O0"};
   enum { N_FIXED = sizeof fixed / sizeof *fixed };
   char **args = ULY_NEW_ARRAY(arena, char *, N_FIXED + n_inputs + 1);
   for (int i = 0; i < N_FIXED; i++) args[i] = (char *)(uintptr_t)fixed[i];

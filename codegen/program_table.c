@@ -3,7 +3,9 @@
 #include <sodium.h>
 
 // Rows have no padding that is not zero: the passes build them from zeroed memory or with initialisers, which the hash relies on. Structs with padding would be listed here.
-_Static_assert(sizeof(uly_node) == 24 && sizeof(uly_operand) == 36 && sizeof(uly_step) == 48 && sizeof(uly_exchange) == 48 && sizeof(uly_buffer) == 32 && sizeof(uly_value) == 8, "rows without padding");
+_Static_assert(sizeof(uly_node) == 24 && sizeof(uly_operand) == 36 && sizeof(uly_step) == 48 && sizeof(uly_exchange) == 48 && sizeof(uly_buffer) == 32 &&
+                   sizeof(uly_value) == 8,
+               "rows without padding");
 
 typedef struct source {
   const void *rows;
@@ -44,8 +46,18 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
   add_kernels(p, kernels, objects, n_levels);
   const source sources[ULY_N_TABLES] = {
 #define TABLE(kind, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof *p->name}
-      TABLE(CHARS, chars),     TABLE(NAMES, names),         TABLE(NODES, nodes),       TABLE(SYMBOLS, symbols), TABLE(AXES, axes),   TABLE(TENSORS, tensors),
-      TABLE(BUFFERS, buffers), TABLE(EXCHANGES, exchanges), TABLE(OPERANDS, operands), TABLE(VALUES, values),   TABLE(STEPS, steps), TABLE(ENTRIES, entries),
+      TABLE(CHARS, chars),
+      TABLE(NAMES, names),
+      TABLE(NODES, nodes),
+      TABLE(SYMBOLS, symbols),
+      TABLE(AXES, axes),
+      TABLE(TENSORS, tensors),
+      TABLE(BUFFERS, buffers),
+      TABLE(EXCHANGES, exchanges),
+      TABLE(OPERANDS, operands),
+      TABLE(VALUES, values),
+      TABLE(STEPS, steps),
+      TABLE(ENTRIES, entries),
       TABLE(INDICES, indices),
 #undef TABLE
       [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(uly_kernel_row)},

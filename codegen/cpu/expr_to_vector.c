@@ -76,7 +76,10 @@ LLVMValueRef uly_expr_floor_mod(uly_ir *ir, LLVMValueRef a, LLVMValueRef b) {
 
 // mix(x) of uly_scalar_hash, on i32.
 static LLVMValueRef mix(uly_ir *ir, LLVMValueRef x) {
-  static const struct { int shift; uint32_t factor; } rounds[] = {{16, 0x7feb352du}, {15, 0x846ca68bu}};
+  static const struct {
+    int shift;
+    uint32_t factor;
+  } rounds[] = {{16, 0x7feb352du}, {15, 0x846ca68bu}};
   LLVMTypeRef type = LLVMTypeOf(x);
   for (int i = 0; i < 2; i++) {
     x = LLVMBuildXor(ir->b, x, LLVMBuildLShr(ir->b, x, uly_ir_int(type, rounds[i].shift), ""), "");
@@ -144,7 +147,8 @@ static LLVMValueRef float_mod(uly_ir *ir, LLVMValueRef a, LLVMValueRef b) {
   LLVMValueRef q = uly_ir_call1(ir, "llvm.floor", LLVMBuildFDiv(ir->b, a, b, ""));
   LLVMValueRef r = uly_ir_fma(ir, LLVMBuildFNeg(ir->b, q, ""), b, a), zero = LLVMConstNull(LLVMTypeOf(a));
   LLVMValueRef b_negative = LLVMBuildFCmp(ir->b, LLVMRealOLT, b, zero, "");
-  LLVMValueRef wrong = LLVMBuildAnd(ir->b, LLVMBuildFCmp(ir->b, LLVMRealONE, r, zero, ""), LLVMBuildXor(ir->b, LLVMBuildFCmp(ir->b, LLVMRealOLT, r, zero, ""), b_negative, ""), "");
+  LLVMValueRef wrong = LLVMBuildAnd(ir->b, LLVMBuildFCmp(ir->b, LLVMRealONE, r, zero, ""),
+                                    LLVMBuildXor(ir->b, LLVMBuildFCmp(ir->b, LLVMRealOLT, r, zero, ""), b_negative, ""), "");
   return LLVMBuildSelect(ir->b, wrong, LLVMBuildFAdd(ir->b, r, b, ""), r, "");
 }
 
@@ -186,7 +190,10 @@ static LLVMValueRef emit_bool(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMVal
 }
 
 static LLVMValueRef emit_compare(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMValueRef b) {
-  static const struct { LLVMIntPredicate i; LLVMRealPredicate f; } predicates[ULY_N_SCALARS] = {
+  static const struct {
+    LLVMIntPredicate i;
+    LLVMRealPredicate f;
+  } predicates[ULY_N_SCALARS] = {
       [ULY_SC_LT] = {LLVMIntSLT, LLVMRealOLT}, [ULY_SC_LE] = {LLVMIntSLE, LLVMRealOLE}, [ULY_SC_GT] = {LLVMIntSGT, LLVMRealOGT},
       [ULY_SC_GE] = {LLVMIntSGE, LLVMRealOGE}, [ULY_SC_EQ] = {LLVMIntEQ, LLVMRealOEQ},  [ULY_SC_NE] = {LLVMIntNE, LLVMRealUNE},
   };
@@ -218,7 +225,8 @@ static LLVMValueRef emit_op(const emitter *e, const uly_expr_node *node, LLVMVal
   bool fits = uly_scalar_result_type(op, types, node->n_args, &type, &arg_type);
   ULY_ASSERT(fits && type == (uly_scalar_type)node->type);
   if (op == ULY_SC_FLOAT) return to_real(e, args[0]);
-  if ((op == ULY_SC_FLOOR || op == ULY_SC_CEIL) && arg_type == ULY_SCALAR_FLOAT) args[0] = uly_ir_call1(ir, op == ULY_SC_FLOOR ? "llvm.floor" : "llvm.ceil", args[0]);
+  if ((op == ULY_SC_FLOOR || op == ULY_SC_CEIL) && arg_type == ULY_SCALAR_FLOAT)
+    args[0] = uly_ir_call1(ir, op == ULY_SC_FLOOR ? "llvm.floor" : "llvm.ceil", args[0]);
   if (type == ULY_SCALAR_INT && node->n_args == 1 && arg_type != ULY_SCALAR_INT) return to_int(ir, args[0]);
   for (int i = op == ULY_SC_IF; i < node->n_args && arg_type == ULY_SCALAR_FLOAT; i++) args[i] = to_real(e, args[i]);
   if (op == ULY_SC_IF) return emit_if(ir, args[0], args[1], args[2]);

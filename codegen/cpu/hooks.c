@@ -86,19 +86,24 @@ static void define_rows_value(uly_ir *ir, const uly_hook *hook) {
   LLVMBuildRet(ir->b, as_lanes_f32(ir, emit_hook(ir, &site)));
 }
 
-static void define_rows_out(uly_ir *ir, const uly_hook *hook) {
+static void define_rows_in(uly_ir *ir, const uly_kernel_desc *desc) { define_rows_value(ir, &desc->u.rows.in); }
+static void define_rowsum_term(uly_ir *ir, const uly_kernel_desc *desc) { define_rows_value(ir, &desc->u.rowsum.term); }
+
+static void define_rows_out(uly_ir *ir, const uly_kernel_desc *desc) {
+  const uly_hook *hook = &desc->u.rows.out;
   hook_site site = rows_site(ir, hook);
   site.inputs[0] = uly_ir_param(ir, 6);
   store_result(ir, &site, hook->present ? emit_hook(ir, &site) : site.inputs[0]);
 }
 
-static void define_rows_map(uly_ir *ir, const uly_hook *hook) {
-  hook_site site = rows_site(ir, hook);
+static void define_rows_map(uly_ir *ir, const uly_kernel_desc *desc) {
+  hook_site site = rows_site(ir, &desc->u.rows.in);
   store_result(ir, &site, emit_hook(ir, &site));
 }
 
 // Parameters: call, part, i0, i1, c, n, a0, a1.
-static void define_epilogue(uly_ir *ir, const uly_gemm_desc *gemm) {
+static void define_epilogue(uly_ir *ir, const uly_kernel_desc *desc) {
+  const uly_gemm_desc *gemm = &desc->u.gemm;
   LLVMBasicBlockRef otherwise = uly_ir_block(ir);
   LLVMValueRef choice = LLVMBuildSwitch(ir->b, uly_ir_param(ir, 1), otherwise, (unsigned)gemm->n_parts);
   for (int32_t p = 0; p < gemm->n_parts; p++) {
@@ -134,13 +139,15 @@ static LLVMValueRef fault_reporter(uly_ir *ir) {
   uly_ir_enter(&inner, f);
   LLVMValueRef at = uly_ir_offset(&inner, ir->i8, LLVMGetParam(f, 0), LLVMConstInt(ir->i64, offsetof(uly_call, fault), false));
   LLVMValueRef fault = uly_ir_load_invariant(&inner, ir->ptr, at);
-  LLVMValueRef swap = LLVMBuildAtomicCmpXchg(inner.b, fault, LLVMConstInt(ir->i32, ULY_FAULT_NONE, false), LLVMConstInt(ir->i32, ULY_FAULT_CAPTURE_RANGE, false),
-                                             LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
+  LLVMValueRef swap =
+      LLVMBuildAtomicCmpXchg(inner.b, fault, LLVMConstInt(ir->i32, ULY_FAULT_NONE, false), LLVMConstInt(ir->i32, ULY_FAULT_CAPTURE_RANGE, false),
+                             LLVMAtomicOrderingSequentiallyConsistent, LLVMAtomicOrderingSequentiallyConsistent, false);
   LLVMBasicBlockRef first = uly_ir_block(&inner), done = uly_ir_block(&inner);
   LLVMBuildCondBr(inner.b, LLVMBuildExtractValue(inner.b, swap, 1, ""), first, done);
   LLVMPositionBuilderAtEnd(inner.b, first);
   const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, b), offsetof(uly_fault, c)};
-  for (unsigned i = 0; i < 3; i++) LLVMBuildStore(inner.b, LLVMGetParam(f, i + 1), uly_ir_offset(&inner, ir->i8, fault, LLVMConstInt(ir->i64, offsets[i], false)));
+  for (unsigned i = 0; i < 3; i++)
+    LLVMBuildStore(inner.b, LLVMGetParam(f, i + 1), uly_ir_offset(&inner, ir->i8, fault, LLVMConstInt(ir->i64, offsets[i], false)));
   LLVMBuildBr(inner.b, done);
   LLVMPositionBuilderAtEnd(inner.b, done);
   LLVMBuildRetVoid(inner.b);
@@ -250,12 +257,14 @@ LLVMValueRef uly_hooks_attention_leaf(void *context, uly_ir *ir, const uly_expr_
 
 // Parameters: call, b, h, q0, k, then live and s (score) or n (mask).
 static uly_attention_site attention_site(uly_ir *ir, const uly_attention_desc *desc) {
-  uly_attention_site site = {.desc = desc, .call = uly_ir_param(ir, 0), .b = uly_ir_param(ir, 1), .h = uly_ir_param(ir, 2), .q = uly_ir_param(ir, 3), .k = uly_ir_param(ir, 4)};
+  uly_attention_site site = {
+      .desc = desc, .call = uly_ir_param(ir, 0), .b = uly_ir_param(ir, 1), .h = uly_ir_param(ir, 2), .q = uly_ir_param(ir, 3), .k = uly_ir_param(ir, 4)};
   site.queries = LLVMBuildAdd(ir->b, uly_ir_splat(ir, site.q), uly_ir_iota(ir, ir->i64), "");
   return site;
 }
 
-static void define_score(uly_ir *ir, const uly_attention_desc *desc) {
+static void define_score(uly_ir *ir, const uly_kernel_desc *kernel) {
+  const uly_attention_desc *desc = &kernel->u.attention;
   uly_attention_site site = attention_site(ir, desc);
   LLVMValueRef live = uly_ir_param(ir, 5);
   site.valid = LLVMBuildICmp(ir->b, LLVMIntNE, live, LLVMConstNull(LLVMTypeOf(live)), "");
@@ -264,7 +273,8 @@ static void define_score(uly_ir *ir, const uly_attention_desc *desc) {
   LLVMBuildRet(ir->b, desc->has_score ? as_lanes_f32(ir, uly_expr_to_vector(ir, &desc->score, &leaves)) : site.s);
 }
 
-static void define_mask(uly_ir *ir, const uly_attention_desc *desc) {
+static void define_mask(uly_ir *ir, const uly_kernel_desc *kernel) {
+  const uly_attention_desc *desc = &kernel->u.attention;
   uly_attention_site site = attention_site(ir, desc);
   LLVMTypeRef result = uly_ir_vector_of(ir, ir->i32);
   site.valid = uly_memory_lanes(ir, uly_ir_param(ir, 5));
@@ -275,17 +285,31 @@ static void define_mask(uly_ir *ir, const uly_attention_desc *desc) {
 
 // ---- all -------------------------------------------------------------------------------------------------------------------------------------
 
+static void define_range(uly_ir *ir, const uly_kernel_desc *desc) { uly_ranges_define(ir, &desc->u.attention); }
+
+static const struct {
+  const char *name;
+  uly_kernel_kind kind;
+  void (*define)(uly_ir *ir, const uly_kernel_desc *desc);
+} hooks[] = {
+    {"uly_hook_rows_in", ULY_KERNEL_ROWS, define_rows_in},
+    {"uly_hook_rows_out", ULY_KERNEL_ROWS, define_rows_out},
+    {"uly_hook_rows_map", ULY_KERNEL_ROWS, define_rows_map},
+    {"uly_hook_gemm_epilogue", ULY_KERNEL_GEMM, define_epilogue},
+    {"uly_hook_attention_score", ULY_KERNEL_ATTENTION, define_score},
+    {"uly_hook_attention_mask", ULY_KERNEL_ATTENTION, define_mask},
+    {"uly_hook_attention_range", ULY_KERNEL_ATTENTION, define_range},
+    {"uly_hook_rowsum_term", ULY_KERNEL_ROWSUM, define_rowsum_term},
+};
+
 static void define_body(uly_ir *ir, const char *name, const uly_kernel_desc *desc) {
-  const uly_kernel_kind kind = desc->kind;
-  if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_in") == 0) define_rows_value(ir, &desc->u.rows.in);
-  else if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_out") == 0) define_rows_out(ir, &desc->u.rows.out);
-  else if (kind == ULY_KERNEL_ROWS && strcmp(name, "uly_hook_rows_map") == 0) define_rows_map(ir, &desc->u.rows.in);
-  else if (kind == ULY_KERNEL_GEMM && strcmp(name, "uly_hook_gemm_epilogue") == 0) define_epilogue(ir, &desc->u.gemm);
-  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_score") == 0) define_score(ir, &desc->u.attention);
-  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_mask") == 0) define_mask(ir, &desc->u.attention);
-  else if (kind == ULY_KERNEL_ATTENTION && strcmp(name, "uly_hook_attention_range") == 0) uly_ranges_define(ir, &desc->u.attention);
-  else if (kind == ULY_KERNEL_ROWSUM && strcmp(name, "uly_hook_rowsum_term") == 0) define_rows_value(ir, &desc->u.rowsum.term);
-  else ULY_ASSERT(false && "a hook of the kernel's kind");
+  for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+    if (strcmp(hooks[i].name, name) != 0) continue;
+    ULY_ASSERT(hooks[i].kind == desc->kind);
+    hooks[i].define(ir, desc);
+    return;
+  }
+  ULY_ASSERT(false && "a hook of templates/template.h");
 }
 
 void uly_hooks_define(uly_ir *ir, const uly_kernel_desc *desc) {

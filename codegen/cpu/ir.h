@@ -29,11 +29,11 @@ void uly_ir_attribute(uly_ir *ir, LLVMValueRef function, const char *name);
 LLVMValueRef uly_ir_param(uly_ir *ir, unsigned i);
 
 bool uly_ir_is_vector(LLVMValueRef v);
-LLVMTypeRef uly_ir_element(LLVMValueRef v);                            // its type, or its elements'
+LLVMTypeRef uly_ir_element(LLVMValueRef v); // its type, or its elements'
 LLVMTypeRef uly_ir_vector_of(const uly_ir *ir, LLVMTypeRef element);
 LLVMTypeRef uly_ir_like(const uly_ir *ir, LLVMValueRef v, LLVMTypeRef element); // |element|, or a vector of it where v is one
 unsigned uly_ir_bytes(LLVMTypeRef element);
-bool uly_ir_is_wide(const uly_ir *ir, LLVMValueRef v);                  // its elements are f64
+bool uly_ir_is_wide(const uly_ir *ir, LLVMValueRef v); // its elements are f64
 
 // Constants of a scalar or vector type.
 LLVMValueRef uly_ir_int(LLVMTypeRef type, int64_t value);

@@ -9,8 +9,9 @@
 #include "codegen/cpu/target_machine.h"
 
 // The templates come optimised; what is left is to fold the constants, which ends most branches, and then the hooks into them. The usual -O2 costs twice as much.
-static const char *const usual_passes = "function(sccp,simplifycfg),always-inline,function(sroa<modify-cfg>,early-cse<memssa>,sccp,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-                                        "instcombine<no-verify-fixpoint>,dse,simplifycfg,adce),globaldce";
+static const char *const usual_passes =
+    "function(sccp,simplifycfg),always-inline,function(sroa<modify-cfg>,early-cse<memssa>,sccp,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
+    "instcombine<no-verify-fixpoint>,dse,simplifycfg,adce),globaldce";
 
 const uly_cpu_level uly_cpu_levels[] = {
 #define LEVEL(id, name, lanes, features) {name, lanes, features},
@@ -240,7 +241,8 @@ static void export_hooks(LLVMModuleRef module) {
   }
 }
 
-static uly_status compile(build *b, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options, uly_bytes *out) {
+static uly_status compile(build *b, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options,
+                          uly_bytes *out) {
   const char *missing;
   ULY_TRY(parse_template(b, desc, level));
   b->machine = uly_target_machine_create(level->name, b->error, b->error_size);

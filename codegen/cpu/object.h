@@ -26,8 +26,8 @@ typedef struct uly_object_options {
 } uly_object_options;
 
 // Defines |symbol|, hidden, a uly_kernel. The object lives in |arena|. |error| (of |error_size|) says what went wrong.
-ULY_MUST_USE uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options,
-                                           uly_bytes *out_object, char *error, size_t error_size);
+ULY_MUST_USE uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level,
+                                           const uly_object_options *options, uly_bytes *out_object, char *error, size_t error_size);
 
 // Machine code that kernels of |level| call, compiled when ulyc was built: the i-th file, or false.
 bool uly_object_support(const uly_cpu_level *level, int i, uly_bytes *out_object);

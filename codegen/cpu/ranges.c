@@ -7,11 +7,11 @@
 #include "codegen/cpu/hooks.h"
 
 typedef struct interval {
-  bool fixed;             // the same for all pairs: |point| is its value
+  bool fixed; // the same for all pairs: |point| is its value
   LLVMValueRef point;
-  int64_t cq, ck;         // ints
+  int64_t cq, ck; // ints
   LLVMValueRef lo, hi;
-  LLVMValueRef yes, no;   // bools: may be true, may be false
+  LLVMValueRef yes, no; // bools: may be true, may be false
 } interval;
 
 typedef struct tile {
@@ -19,7 +19,7 @@ typedef struct tile {
   LLVMValueRef q0, q1, k0, k1; // inclusive
 } tile;
 
-enum { EMPTY, FULL, PARTIAL }; // uly_range of templates/template.h
+enum { EMPTY, FULL, PARTIAL };      // uly_range of templates/template.h
 enum { MAX_COEFFICIENT = 1 << 15 }; // times a row number below 2^47 fits
 
 static LLVMValueRef i64(const tile *t, int64_t v) { return LLVMConstInt(t->ir->i64, (unsigned long long)v, true); }
@@ -89,8 +89,10 @@ static interval multiply(const tile *t, interval a, interval b) {
   int64_t cq = 0, ck = 0;
   if (LLVMIsAConstantInt(b.lo) && b.lo == b.hi && !b.cq && !b.ck) { // keeps a's coefficients
     int64_t c = LLVMConstIntGetSExtValue(b.lo);
-    if (llabs(c) > MAX_COEFFICIENT) a = flat(t, a);
-    else cq = a.cq * c, ck = a.ck * c;
+    if (llabs(c) > MAX_COEFFICIENT)
+      a = flat(t, a);
+    else
+      cq = a.cq * c, ck = a.ck * c;
   } else {
     a = flat(t, a), b = flat(t, b);
   }

@@ -5,16 +5,26 @@
 // Coefficients: near-minimax fits in 130 digits at Chebyshev nodes, or weighted least squares for the tail of erf.
 // (e^r − 1 − r) / r² on ± ln 2 / 2
 static const double exp_f32[] = {5.e-01, 1.6666667e-01, 4.1666463e-02, 8.3333105e-03, 1.3933667e-03, 1.989101e-04};
-static const double exp_f64[] = {0.5, 0.1666666666666667, 0.04166666666666667, 0.008333333333326124, 0.0013888888888883742, 0.00019841269874858612, 2.4801587325574868e-05,
-                                 2.7557255352032673e-06, 2.7557273608709007e-07, 2.51052370507603e-08, 2.0914701283102664e-09};
+static const double exp_f64[] = {0.5,
+                                 0.1666666666666667,
+                                 0.04166666666666667,
+                                 0.008333333333326124,
+                                 0.0013888888888883742,
+                                 0.00019841269874858612,
+                                 2.4801587325574868e-05,
+                                 2.7557255352032673e-06,
+                                 2.7557273608709007e-07,
+                                 2.51052370507603e-08,
+                                 2.0914701283102664e-09};
 // (2^r − 1) / r on ± 1/2
 static const double exp2_f32[] = {6.931472e-01, 2.402265e-01, 5.550411e-02, 9.618057e-03, 1.3333502e-03, 1.5461468e-04, 1.529734e-05};
 // (log(1 + f) − f) / f² and log2(1 + f) / f − 1 on [√½ − 1, √2 − 1]
-static const double log_f32[] = {-4.9999997e-01, 3.333333e-01, -2.5000784e-01, 2.000124e-01, -1.662659e-01, 1.4204678e-01, -1.3127954e-01, 1.2724282e-01, -7.674625e-02};
-static const double log2_f32[] = {4.4269505e-01, -7.213475e-01, 4.808979e-01, -3.6067465e-01, 2.8857568e-01, -2.4044769e-01,
+static const double log_f32[] = {-4.9999997e-01, 3.333333e-01,   -2.5000784e-01, 2.000124e-01, -1.662659e-01,
+                                 1.4204678e-01,  -1.3127954e-01, 1.2724282e-01,  -7.674625e-02};
+static const double log2_f32[] = {4.4269505e-01, -7.213475e-01,  4.808979e-01,  -3.6067465e-01, 2.8857568e-01, -2.4044769e-01,
                                   2.0503849e-01, -1.7919114e-01, 1.7235075e-01, -1.6767691e-01, 9.483372e-02};
 // (log((1 + s) / (1 − s)) − 2 s) / s³ in s²
-static const double log_f64[] = {0.6666666666666666, 0.3999999999999999, 0.2857142857143563, 0.22222222219777607, 0.18181818605445013,
+static const double log_f64[] = {0.6666666666666666, 0.3999999999999999,  0.2857142857143563,  0.22222222219777607, 0.18181818605445013,
                                  0.1538457420874962, 0.13335678514714808, 0.11687233189552514, 0.11890045085576857};
 
 #define N(array) (int)(sizeof(array) / sizeof(array)[0])
@@ -109,7 +119,8 @@ static void split(uly_ir *ir, LLVMValueRef x, LLVMValueRef *out_e, LLVMValueRef 
 // What logarithms of other than positive normal numbers are.
 static LLVMValueRef log_edges(uly_ir *ir, LLVMValueRef x, LLVMValueRef y) {
   LLVMValueRef positive = uly_math_compare(ir, LLVMRealOGE, x, uly_ir_is_wide(ir, x) ? 0x1p-1022 : 0x1p-126);
-  LLVMValueRef zero = LLVMBuildSelect(ir->b, uly_math_compare(ir, LLVMRealOLT, x, 0.0), uly_ir_real(LLVMTypeOf(x), (double)NAN), uly_ir_real(LLVMTypeOf(x), -(double)INFINITY), "");
+  LLVMValueRef zero = LLVMBuildSelect(ir->b, uly_math_compare(ir, LLVMRealOLT, x, 0.0), uly_ir_real(LLVMTypeOf(x), (double)NAN),
+                                      uly_ir_real(LLVMTypeOf(x), -(double)INFINITY), "");
   y = LLVMBuildSelect(ir->b, positive, y, zero, "");
   LLVMValueRef kept = uly_math_compare(ir, LLVMRealUEQ, x, (double)INFINITY); // infinity or NaN
   return LLVMBuildSelect(ir->b, kept, x, y, "");

@@ -164,7 +164,8 @@ static void nodes_fold(void **state) {
   uint32_t big = uly_program_const(p, INT64_MAX);
   assert_int_equal(p->nodes[uly_program_op(p, ULY_NODE_ADD, big, one)].kind, ULY_NODE_ADD); // left for the runtime to refuse
   assert_int_equal(uly_program_op(p, ULY_NODE_FDIV, s, zero), uly_program_op(p, ULY_NODE_FDIV, s, zero));
-  uint32_t start = uly_program_node(p, (uly_node){.kind = ULY_NODE_START, .a = uly_program_const(p, 10), .b = uly_program_const(p, 4), .c = uly_program_const(p, 3)});
+  uint32_t start =
+      uly_program_node(p, (uly_node){.kind = ULY_NODE_START, .a = uly_program_const(p, 10), .b = uly_program_const(p, 4), .c = uly_program_const(p, 3)});
   assert_int_equal(p->nodes[start].value, 8);
   assert_int_equal(uly_program_name(p, ULY_STR("x")), uly_program_name(p, ULY_STR("x")));
   for (int i = 0; i < 1000; i++) uly_program_const(p, i);
@@ -173,7 +174,7 @@ static void nodes_fold(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_fold), cmocka_unit_test(calls_kernel), cmocka_unit_test(tables_read_back),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_fold), cmocka_unit_test(calls_kernel),  cmocka_unit_test(tables_read_back),
                                      cmocka_unit_test(same_bytes), cmocka_unit_test(file_is_plain), cmocka_unit_test(errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,10 @@ static uint32_t add_map(uly_program *p, const char *text, const layout *operands
   for (int j = 0; j <= n; j++) {
     layout l = j < n ? operands[j] : out;
     uly_hook_operand o = {.op = j, .dtype = l.dtype, .stride = {VAL_STRIDE + 2 * j, -1, -1, l.c > 0 ? VAL_STRIDE + 2 * j + 1 : l.c}};
-    if (j < n) h->operands[j] = o;
-    else h->out = o;
+    if (j < n)
+      h->operands[j] = o;
+    else
+      h->out = o;
   }
   h->start[0] = VAL_START, h->start[1] = h->start[2] = -1, h->start[3] = VAL_START + 1;
   h->size[0] = VAL_SIZE, h->size[1] = VAL_SIZE + 1;
@@ -64,14 +66,17 @@ static double power(double x) { return pow(x, 0.75); }
 static double falling(double x) { return pow(x, -1.625); }
 
 static const function functions[] = {
-    {"exp(x0)", exp, -87, 88, 2, 10, false},         {"exp(x0)", exp, -1, 1, 2, 10, false},         {"exp2(x0)", exp2, -125, 127, 2, 10, false},
-    {"log(x0)", log, 1e-30, 10, 2, 10, false},       {"log(x0)", log, 0.7, 1.4, 2, 10, false},      {"log(x0)", log, 1, 3e38, 2, 10, false},
-    {"log2(x0)", log2, 1e-30, 10, 2, 10, false},     {"log2(x0)", log2, 0.7, 1.4, 2, 10, false},    {"sin(x0)", sin, -4, 4, 1, 10, true},
-    {"cos(x0)", cos, -4, 4, 1, 10, true},            {"sin(x0)", sin, -1e8, 1e8, 1, 10, true},      {"cos(x0)", cos, -1e8, 1e8, 1, 10, true},
-    {"cos(x0)", cos, -1e15, 1e15, 1, 10, true},      {"tanh(x0)", tanh, -1, 1, 2.5, 10, false},     {"tanh(x0)", tanh, -12, 12, 2.5, 10, false},
-    {"sigmoid(x0)", sigmoid, -80, 20, 2.5, 10, false}, {"erf(x0)", erf, -1, 1, 2, 10, false},       {"erf(x0)", erf, -7, 7, 2, 10, false},
-    {"sqrt(x0)", sqrt, 0, 1e9, 0.501, 10, false},    {"rsqrt(x0)", rsqrt, 1e-9, 1e9, 1.5, 10, false}, {"x0 ** 0.75", power, 0, 1e9, 1, 200, false},
-    {"x0 ** -1.625", falling, 1e-6, 1e6, 1, 200, false},
+    {"exp(x0)", exp, -87, 88, 2, 10, false},      {"exp(x0)", exp, -1, 1, 2, 10, false},
+    {"exp2(x0)", exp2, -125, 127, 2, 10, false},  {"log(x0)", log, 1e-30, 10, 2, 10, false},
+    {"log(x0)", log, 0.7, 1.4, 2, 10, false},     {"log(x0)", log, 1, 3e38, 2, 10, false},
+    {"log2(x0)", log2, 1e-30, 10, 2, 10, false},  {"log2(x0)", log2, 0.7, 1.4, 2, 10, false},
+    {"sin(x0)", sin, -4, 4, 1, 10, true},         {"cos(x0)", cos, -4, 4, 1, 10, true},
+    {"sin(x0)", sin, -1e8, 1e8, 1, 10, true},     {"cos(x0)", cos, -1e8, 1e8, 1, 10, true},
+    {"cos(x0)", cos, -1e15, 1e15, 1, 10, true},   {"tanh(x0)", tanh, -1, 1, 2.5, 10, false},
+    {"tanh(x0)", tanh, -12, 12, 2.5, 10, false},  {"sigmoid(x0)", sigmoid, -80, 20, 2.5, 10, false},
+    {"erf(x0)", erf, -1, 1, 2, 10, false},        {"erf(x0)", erf, -7, 7, 2, 10, false},
+    {"sqrt(x0)", sqrt, 0, 1e9, 0.501, 10, false}, {"rsqrt(x0)", rsqrt, 1e-9, 1e9, 1.5, 10, false},
+    {"x0 ** 0.75", power, 0, 1e9, 1, 200, false}, {"x0 ** -1.625", falling, 1e-6, 1e6, 1, 200, false},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions, SAMPLES = 20000 };
 
@@ -128,13 +133,44 @@ typedef struct edge {
 } edge;
 
 static const edge edges[] = {
-    {"exp(x0)", INFINITY, INFINITY}, {"exp(x0)", -INFINITY, 0},   {"exp(x0)", NAN, NAN},     {"exp(x0)", 0, 1},       {"exp(x0)", 1000, INFINITY},  {"exp2(x0)", 3, 8},
-    {"exp2(x0)", 200, INFINITY},     {"log(x0)", 0, -INFINITY},   {"log(x0)", -1, NAN},      {"log(x0)", 1, 0},       {"log(x0)", INFINITY, INFINITY}, {"log(x0)", NAN, NAN},
-    {"log2(x0)", 8, 3},              {"log2(x0)", 0, -INFINITY},  {"sin(x0)", INFINITY, NAN}, {"sin(x0)", 0, 0},      {"cos(x0)", 0, 1},            {"tanh(x0)", INFINITY, 1},
-    {"tanh(x0)", -INFINITY, -1},     {"tanh(x0)", NAN, NAN},      {"sigmoid(x0)", -INFINITY, 0}, {"sigmoid(x0)", INFINITY, 1}, {"erf(x0)", INFINITY, 1}, {"erf(x0)", -100, -1},
-    {"erf(x0)", NAN, NAN},           {"min(x0, 1.0)", NAN, NAN},  {"max(1.0, x0)", NAN, NAN}, {"x0 ** 0.5", 0, 0},    {"x0 ** -0.5", 0, INFINITY},  {"x0 ** 0.5", -1, NAN},
-    {"floor(x0)", -1.5, -2},         {"ceil(x0)", -1.5, -1},      {"int(x0)", -1.5, -1},     {"x0 % 2.5", -1, 1.5},   {"x0 // 2.0", -3, -2},        {"abs(x0)", -2, 2},
-    {"(-2.0) ** x0", 3, -8},         {"(-2.0) ** x0", 0.5, NAN},
+    {"exp(x0)", INFINITY, INFINITY},
+    {"exp(x0)", -INFINITY, 0},
+    {"exp(x0)", NAN, NAN},
+    {"exp(x0)", 0, 1},
+    {"exp(x0)", 1000, INFINITY},
+    {"exp2(x0)", 3, 8},
+    {"exp2(x0)", 200, INFINITY},
+    {"log(x0)", 0, -INFINITY},
+    {"log(x0)", -1, NAN},
+    {"log(x0)", 1, 0},
+    {"log(x0)", INFINITY, INFINITY},
+    {"log(x0)", NAN, NAN},
+    {"log2(x0)", 8, 3},
+    {"log2(x0)", 0, -INFINITY},
+    {"sin(x0)", INFINITY, NAN},
+    {"sin(x0)", 0, 0},
+    {"cos(x0)", 0, 1},
+    {"tanh(x0)", INFINITY, 1},
+    {"tanh(x0)", -INFINITY, -1},
+    {"tanh(x0)", NAN, NAN},
+    {"sigmoid(x0)", -INFINITY, 0},
+    {"sigmoid(x0)", INFINITY, 1},
+    {"erf(x0)", INFINITY, 1},
+    {"erf(x0)", -100, -1},
+    {"erf(x0)", NAN, NAN},
+    {"min(x0, 1.0)", NAN, NAN},
+    {"max(1.0, x0)", NAN, NAN},
+    {"x0 ** 0.5", 0, 0},
+    {"x0 ** -0.5", 0, INFINITY},
+    {"x0 ** 0.5", -1, NAN},
+    {"floor(x0)", -1.5, -2},
+    {"ceil(x0)", -1.5, -1},
+    {"int(x0)", -1.5, -1},
+    {"x0 % 2.5", -1, 1.5},
+    {"x0 // 2.0", -3, -2},
+    {"abs(x0)", -2, 2},
+    {"(-2.0) ** x0", 3, -8},
+    {"(-2.0) ** x0", 0.5, NAN},
 };
 enum { N_EDGES = sizeof edges / sizeof *edges };
 
@@ -177,11 +213,16 @@ static void random_int(uly_text *t, int depth) {
     uly_text_add(t, "%s", leaves[random_bits() % 8]);
     return;
   }
-  static const char *const forms[] = {"(I + I)", "(I - I)", "(I * I)", "(I // I)", "(I % I)", "min(I, I)", "max(I, I)", "abs(I)", "(-I)", "hash(I, I)", "int(B)", "(if B then I else I)", "(I // 8)", "(I % 7)", "(I // 12)"};
+  static const char *const forms[] = {"(I + I)",   "(I - I)", "(I * I)",  "(I // I)",   "(I % I)", "min(I, I)",
+                                      "max(I, I)", "abs(I)",  "(-I)",     "hash(I, I)", "int(B)",  "(if B then I else I)",
+                                      "(I // 8)",  "(I % 7)", "(I // 12)"};
   for (const char *f = forms[random_bits() % 15]; *f; f++) {
-    if (*f == 'I') random_int(t, depth - 1);
-    else if (*f == 'B') random_bool(t, depth - 1);
-    else uly_text_add(t, "%c", *f);
+    if (*f == 'I')
+      random_int(t, depth - 1);
+    else if (*f == 'B')
+      random_bool(t, depth - 1);
+    else
+      uly_text_add(t, "%c", *f);
   }
 }
 static void random_bool(uly_text *t, int depth) {
@@ -189,11 +230,15 @@ static void random_bool(uly_text *t, int depth) {
     uly_text_add(t, "x2b");
     return;
   }
-  static const char *const forms[] = {"(I < I)", "(I <= I)", "(I > I)", "(I >= I)", "(I == I)", "(I != I)", "(B and B)", "(B or B)", "(not B)", "(B == B)", "(if B then B else B)"};
+  static const char *const forms[] = {
+      "(I < I)", "(I <= I)", "(I > I)", "(I >= I)", "(I == I)", "(I != I)", "(B and B)", "(B or B)", "(not B)", "(B == B)", "(if B then B else B)"};
   for (const char *f = forms[random_bits() % 11]; *f; f++) {
-    if (*f == 'I') random_int(t, depth - 1);
-    else if (*f == 'B') random_bool(t, depth - 1);
-    else uly_text_add(t, "%c", *f);
+    if (*f == 'I')
+      random_int(t, depth - 1);
+    else if (*f == 'B')
+      random_bool(t, depth - 1);
+    else
+      uly_text_add(t, "%c", *f);
   }
 }
 static void random_float(uly_text *t, int depth) {
@@ -202,13 +247,34 @@ static void random_float(uly_text *t, int depth) {
     uly_text_add(t, "%s", leaves[random_bits() % 4]);
     return;
   }
-  static const char *const forms[] = {"(F + F)", "(F - F)", "(F * F)", "(F / (abs(F) + 1.0))", "min(F, F)", "max(F, F)", "tanh(F)", "exp(-abs(F))", "log(1.5 + abs(F))", "sqrt(abs(F))",
-                                      "sin(F)", "cos(F)", "sigmoid(F)", "erf(F)", "rsqrt(1.0 + F * F)", "float(min(I, 9))", "(if B then F else F)", "exp2(-abs(F))", "log2(1.25 + abs(F))"};
+  static const char *const forms[] = {"(F + F)",
+                                      "(F - F)",
+                                      "(F * F)",
+                                      "(F / (abs(F) + 1.0))",
+                                      "min(F, F)",
+                                      "max(F, F)",
+                                      "tanh(F)",
+                                      "exp(-abs(F))",
+                                      "log(1.5 + abs(F))",
+                                      "sqrt(abs(F))",
+                                      "sin(F)",
+                                      "cos(F)",
+                                      "sigmoid(F)",
+                                      "erf(F)",
+                                      "rsqrt(1.0 + F * F)",
+                                      "float(min(I, 9))",
+                                      "(if B then F else F)",
+                                      "exp2(-abs(F))",
+                                      "log2(1.25 + abs(F))"};
   for (const char *f = forms[random_bits() % 19]; *f; f++) {
-    if (*f == 'F') random_float(t, depth - 1);
-    else if (*f == 'I') random_int(t, 0);
-    else if (*f == 'B') random_bool(t, depth - 1);
-    else uly_text_add(t, "%c", *f);
+    if (*f == 'F')
+      random_float(t, depth - 1);
+    else if (*f == 'I')
+      random_int(t, 0);
+    else if (*f == 'B')
+      random_bool(t, depth - 1);
+    else
+      uly_text_add(t, "%c", *f);
   }
 }
 
@@ -268,7 +334,8 @@ static int compare_case(const uly_test_model *m, uint32_t level, uint32_t kernel
     uly_number want;
     coords[ULY_COORD_I0] = I0_START + e.i0, coords[ULY_COORD_I0 + 3] = I3_START + e.c;
     if (uly_expr_eval(expr, &env, &want) != ULY_OK) continue;
-    double v = want.type == ULY_SCALAR_FLOAT ? want.f : (double)want.i, got = uly_dtype_load(t->out.dtype, c.pointers[N_OPERANDS], at(&t->out, strides, N_OPERANDS, e.i0, e.c));
+    double v = want.type == ULY_SCALAR_FLOAT ? want.f : (double)want.i,
+           got = uly_dtype_load(t->out.dtype, c.pointers[N_OPERANDS], at(&t->out, strides, N_OPERANDS, e.i0, e.c));
     if (t->out.dtype == ULY_I32) v = (double)(int32_t)(int64_t)v;
     if (t->out.dtype == ULY_U8) v = (double)(uint8_t)(int64_t)v;
     if (fabs(v) > 0x1p53) continue;
@@ -288,7 +355,12 @@ static void random_expressions(void **state) {
     uly_text text = {.arena = p->arena};
     int kind = i % 3;
     map_case *t = &cases[i];
-    *t = (map_case){.operands = {{ULY_F32, -2}, {ULY_I32, -2}, {ULY_BOOL, -2}, {ULY_F32, -1}}, .out = {kind == 0 ? ULY_F64 : kind == 1 ? ULY_I64 : ULY_BOOL, -2}, .tolerance = kind ? 0 : 1e-11};
+    *t = (map_case){.operands = {{ULY_F32, -2}, {ULY_I32, -2}, {ULY_BOOL, -2}, {ULY_F32, -1}},
+                    .out = {kind == 0   ? ULY_F64
+                            : kind == 1 ? ULY_I64
+                                        : ULY_BOOL,
+                            -2},
+                    .tolerance = kind ? 0 : 1e-11};
     uly_expr parsed;
     do { // again where constants fold to a division by zero
       text.len = 0;
@@ -321,7 +393,13 @@ static void dtypes_and_strides(void **state) {
     for (int s = 0; s < 3; s++) {
       bool real = uly_dtype_get(dtypes[d])->is_float;
       layout other = {ULY_F32, -2}, l = {dtypes[d], steps[s]};
-      cases[n] = (map_case){.operands = {l, other, other, other}, .out = {dtypes[d], s == 2 ? 2 : -2}, .text = dtypes[d] == ULY_F64 ? "wide x0" : real ? "x0" : dtypes[d] == ULY_BOOL ? "not x0b" : "x0i + 1", .tolerance = 0};
+      cases[n] = (map_case){.operands = {l, other, other, other},
+                            .out = {dtypes[d], s == 2 ? 2 : -2},
+                            .text = dtypes[d] == ULY_F64    ? "wide x0"
+                                    : real                  ? "x0"
+                                    : dtypes[d] == ULY_BOOL ? "not x0b"
+                                                            : "x0i + 1",
+                            .tolerance = 0};
       add_map(p, cases[n].text, cases[n].operands, N_OPERANDS, cases[n].out);
       n++;
     }
@@ -343,7 +421,7 @@ static void rounds_once(void **state) {
   for (int d = 0; d < 2; d++) add_map(p, "x0", &(layout){ULY_F32, -2}, 1, (layout){dtypes[d], -2});
   for (int i = 0; i < N; i++) {
     uint32_t bits = (uint32_t)random_bits();
-    if (i % 3 == 0) bits &= 0xffff8000u; // ties of bf16
+    if (i % 3 == 0) bits &= 0xffff8000u;                       // ties of bf16
     if (i % 3 == 1) bits = (bits & 0x83fff000u) | 0x38000000u; // ties and range of f16
     memcpy(&x[i], &bits, 4);
     if (fabsf(x[i]) < 0x1p-126f) x[i] = 0;
@@ -359,8 +437,10 @@ static void rounds_once(void **state) {
       for (int i = 0; i < N; i++) {
         uint16_t want;
         uly_dtype_store(dtypes[k], &want, 0, (double)x[i]);
-        if (isnan(x[i])) assert_true(isnan(uly_dtype_load(dtypes[k], y, i)));
-        else if (y[i] != want) fail_msg("%s of %a: %04x, not %04x", uly_dtype_name(dtypes[k]), (double)x[i], y[i], want);
+        if (isnan(x[i]))
+          assert_true(isnan(uly_dtype_load(dtypes[k], y, i)));
+        else if (y[i] != want)
+          fail_msg("%s of %a: %04x, not %04x", uly_dtype_name(dtypes[k]), (double)x[i], y[i], want);
       }
     }
   uly_test_unload(&m);

@@ -59,7 +59,7 @@ static const attention_case cases[] = {
     {"k <= q", "s + c1[h, q - k + 77]", false, 0},
     {"true", "30.0 * tanh(s / 30.0)", false, 0},
     {"true", "s + c1[h, q - k + 77]", true, 0},
-    {"k <= q", "s + c1[h, k - q + 77]", false, 0},         // in range for allowed pairs
+    {"k <= q", "s + c1[h, k - q + 77]", false, 0}, // in range for allowed pairs
     {"k <= q", "s + c1[h, 2 * (q - k) + 77]", false, ULY_FAULT_CAPTURE_RANGE},
     {"c0i[b, q + 1] == 0", NULL, false, ULY_FAULT_CAPTURE_RANGE}, // of the last query alone
     {"c4i[k + h] < 9", NULL, false, ULY_FAULT_CAPTURE_RANGE},
@@ -70,7 +70,14 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 static uly_kernel_desc attention_of(uly_arena *arena, const attention_case *t) {
   uly_kernel_desc desc = {.kind = ULY_KERNEL_ATTENTION};
   uly_attention_desc *a = &desc.u.attention;
-  *a = (uly_attention_desc){.dh = DH, .dv = DV, .group = GROUP, .scale = 0.3, .has_lse = true, .has_score = t->score != NULL, .mask = uly_test_expr(arena, t->mask), .n_captures = N_CAPTURES};
+  *a = (uly_attention_desc){.dh = DH,
+                            .dv = DV,
+                            .group = GROUP,
+                            .scale = 0.3,
+                            .has_lse = true,
+                            .has_score = t->score != NULL,
+                            .mask = uly_test_expr(arena, t->mask),
+                            .n_captures = N_CAPTURES};
   if (t->score) a->score = uly_test_expr(arena, t->score);
   for (int c = 0; c < N_CAPTURES; c++) {
     a->captures[c] = (uly_capture){.op = ULY_ATTENTION_N_OPS + c, .dtype = shapes[c].dtype, .rank = shapes[c].rank};
@@ -151,13 +158,16 @@ static void set_attention_call(uly_test_call *c, const tensors *t) {
   v[ULY_ATTENTION_L_S] = B * H, v[ULY_ATTENTION_L_B] = H, v[ULY_ATTENTION_L_H] = 1;
 }
 
-static void check_attention(const uly_test_model *m, uint32_t level, uint32_t kernel, const attention_case *t, const uly_attention_desc *desc, const tensors *x) {
+static void check_attention(const uly_test_model *m, uint32_t level, uint32_t kernel, const attention_case *t, const uly_attention_desc *desc,
+                            const tensors *x) {
   uly_test_call c;
   set_attention_call(&c, x);
   static double o[S * B * H * DV], lse[S * B * H], work[T];
   pair_user user = {.desc = desc};
-  uly_ref_attention ref = {.s = S, .t = T, .b = B, .h = H, .group = GROUP, .dh = DH, .dv = DV, .scale = 0.3, .mask = mask_at, .score = t->score ? score_at : NULL, .user = &user};
-  ref.q = (uly_ref_view){x->wide[0], B * H * DH, H * DH, DH}, ref.k = (uly_ref_view){x->wide[1], B * DH, DH, 0}, ref.v = (uly_ref_view){x->wide[2], B * DV, DV, 0};
+  uly_ref_attention ref = {
+      .s = S, .t = T, .b = B, .h = H, .group = GROUP, .dh = DH, .dv = DV, .scale = 0.3, .mask = mask_at, .score = t->score ? score_at : NULL, .user = &user};
+  ref.q = (uly_ref_view){x->wide[0], B * H * DH, H * DH, DH}, ref.k = (uly_ref_view){x->wide[1], B * DH, DH, 0},
+  ref.v = (uly_ref_view){x->wide[2], B * DV, DV, 0};
   ref.out = (uly_ref_view){o, B * H * DV, H * DV, DV}, ref.lse = (uly_ref_view){lse, B * H, H, 1};
   uly_ref_attention_run(&ref, work);
   c.scratch = aligned_alloc(64, (size_t)(uly_attention_scratch(DH, DV) + 63) / 64 * 64);
@@ -167,7 +177,8 @@ static void check_attention(const uly_test_model *m, uint32_t level, uint32_t ke
   assert_int_equal(user.out_of_range, t->fault != 0);
   if (t->fault) return;
   for (int i = 0; i < S * B * H * DV; i++)
-    if (!(fabs((double)x->o[i] - o[i]) <= 3e-6 * fmax(1, fabs(o[i])))) fail_msg("%s | %s: o[%d] is %g, not %g", t->mask, t->score ? t->score : "", i, (double)x->o[i], o[i]);
+    if (!(fabs((double)x->o[i] - o[i]) <= 3e-6 * fmax(1, fabs(o[i]))))
+      fail_msg("%s | %s: o[%d] is %g, not %g", t->mask, t->score ? t->score : "", i, (double)x->o[i], o[i]);
   for (int i = 0; i < S * B * H; i++)
     if (!(fabs((double)x->lse[i] - lse[i]) <= 3e-6 * fmax(1, fabs(lse[i])) || (isinf(lse[i]) && (double)x->lse[i] == lse[i])))
       fail_msg("%s | %s: lse[%d] is %g, not %g", t->mask, t->score ? t->score : "", i, (double)x->lse[i], lse[i]);
@@ -200,7 +211,11 @@ typedef struct epilogue_case {
   uly_dtype residual;
 } epilogue_case;
 // x0: the sum, x1: bias [N], x2: residual [S, B, N], x3: one number a row
-static const epilogue_case epilogues[] = {{"x0 + x1", ULY_F32}, {"x0 + x1 + x2", ULY_F32}, {"(x0 + x1) * sigmoid(x0 + x1) + x2", ULY_BF16}, {"x0 * x3 + float(i0 * 10 + i1 + i3)", ULY_F32}, {"max(x0, 0.0) + x2", ULY_F16}};
+static const epilogue_case epilogues[] = {{"x0 + x1", ULY_F32},
+                                          {"x0 + x1 + x2", ULY_F32},
+                                          {"(x0 + x1) * sigmoid(x0 + x1) + x2", ULY_BF16},
+                                          {"x0 * x3 + float(i0 * 10 + i1 + i3)", ULY_F32},
+                                          {"max(x0, 0.0) + x2", ULY_F16}};
 enum { N_EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
 static void add_linear(uly_program *p, const epilogue_case *t) {
@@ -233,7 +248,8 @@ static void check_linear(const uly_test_model *m, uint32_t level, uint32_t kerne
   uly_test_run(m, level, kernel, &c, 0, panels);
   uly_test_call_init(&c);
   c.pointers[ULY_GEMM_X] = x, c.pointers[ULY_GEMM_W] = packed, c.pointers[ULY_GEMM_OUT] = out, c.pointers[OP_BIAS] = bias, c.pointers[OP_RESIDUAL] = residual;
-  c.numbers[ULY_GEMM_ROWS] = ROWS, c.numbers[ULY_GEMM_BATCH] = BATCH, c.numbers[ULY_GEMM_X_S] = BATCH * K, c.numbers[ULY_GEMM_X_B] = K, c.numbers[ULY_GEMM_X_K] = K;
+  c.numbers[ULY_GEMM_ROWS] = ROWS, c.numbers[ULY_GEMM_BATCH] = BATCH, c.numbers[ULY_GEMM_X_S] = BATCH * K, c.numbers[ULY_GEMM_X_B] = K,
+  c.numbers[ULY_GEMM_X_K] = K;
   c.numbers[ULY_GEMM_OUT_S] = BATCH * N, c.numbers[ULY_GEMM_OUT_B] = N, c.numbers[VAL_S] = BATCH * N, c.numbers[VAL_B] = N, c.numbers[VAL_START] = 500;
   c.scratch = aligned_alloc(64, ULY_GEMM_SCRATCH_BYTES);
   uly_test_run(m, level, kernel + 1, &c, 0, uly_cdiv(panels, ULY_GEMM_ITEM_PANELS) * uly_cdiv(ROWS * BATCH, ULY_GEMM_ITEM_ROWS));
@@ -242,13 +258,15 @@ static void check_linear(const uly_test_model *m, uint32_t level, uint32_t kerne
     for (int64_t n = 0; n < N; n++) {
       double sum = 0, data[4];
       for (int64_t k = 0; k < K; k++) sum += (double)x[row * K + k] * (double)w[n * K + k];
-      data[0] = sum, data[1] = (double)bias[n], data[2] = uly_dtype_load(t->residual, residual, row * N + n), data[3] = uly_dtype_load(t->residual, residual, row * N);
+      data[0] = sum, data[1] = (double)bias[n], data[2] = uly_dtype_load(t->residual, residual, row * N + n),
+      data[3] = uly_dtype_load(t->residual, residual, row * N);
       int64_t coords[ULY_COORD_MAX] = {0};
       coords[ULY_COORD_I0] = 500 + row / BATCH, coords[ULY_COORD_I0 + 1] = row % BATCH, coords[ULY_COORD_I0 + 3] = n;
       uly_number want;
       uly_expr_env env = {.context = data, .coords = coords, .operand = operand_of};
       assert_int_equal(uly_expr_eval(expr, &env, &want), ULY_OK);
-      if (!(fabs((double)out[row * N + n] - want.f) <= 2e-6 * fmax(1, fabs(want.f)))) fail_msg("%s: [%d, %d] is %g, not %g", t->text, (int)row, (int)n, (double)out[row * N + n], want.f);
+      if (!(fabs((double)out[row * N + n] - want.f) <= 2e-6 * fmax(1, fabs(want.f))))
+        fail_msg("%s: [%d, %d] is %g, not %g", t->text, (int)row, (int)n, (double)out[row * N + n], want.f);
     }
 }
 

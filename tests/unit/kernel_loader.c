@@ -12,9 +12,7 @@
 
 uly_program *uly_test_program(void) { return uly_program_create(uly_arena_create()); }
 
-uint32_t uly_test_add_kernel(uly_program *p, const uly_kernel_desc *desc) {
-  return uly_program_add_kernels(p, uly_arena_copy(p->arena, desc, sizeof *desc));
-}
+uint32_t uly_test_add_kernel(uly_program *p, const uly_kernel_desc *desc) { return uly_program_add_kernels(p, uly_arena_copy(p->arena, desc, sizeof *desc)); }
 
 uly_test_model uly_test_load(uly_program *program) { return uly_test_load_with(program, &(uly_codegen_options){.object = {.verify = true}}); }
 
@@ -49,7 +47,8 @@ uint32_t uly_test_levels(const uly_test_model *m) {
   if (__builtin_cpu_supports("fma")) have |= ULY_CPU_FMA;
   if (__builtin_cpu_supports("f16c")) have |= ULY_CPU_F16C;
   if (__builtin_cpu_supports("bmi2")) have |= ULY_CPU_BMI2;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) have |= ULY_CPU_AVX512;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    have |= ULY_CPU_AVX512;
   while (n < m->model->n_levels && (m->model->levels[n].features & ~have) == 0) n++;
   return n;
 }

@@ -132,7 +132,8 @@ static void check_tiles(range_hook *range, const mask_case *m, const uly_expr *m
             for (int64_t k = k0; k < k1; k++) yes += allowed[q][k] == 1, no += allowed[q][k] == 0;
           int32_t got = range(&c.call, b, h, q0, q1, k0, k1);
           if ((got == EMPTY && yes) || (got == FULL && no) || got < EMPTY || got > PARTIAL)
-            fail_msg("%s: b %d, h %d, queries [%d, %d), keys [%d, %d): %d, but %d pairs allowed, %d masked", m->text, (int)b, (int)h, (int)q0, (int)q1, (int)k0, (int)k1, got, (int)yes, (int)no);
+            fail_msg("%s: b %d, h %d, queries [%d, %d), keys [%d, %d): %d, but %d pairs allowed, %d masked", m->text, (int)b, (int)h, (int)q0, (int)q1, (int)k0,
+                     (int)k1, got, (int)yes, (int)no);
           n->tiles++;
           n->vague += got == PARTIAL && (yes == 0 || no == 0);
         }
@@ -171,15 +172,19 @@ static unsigned pick(unsigned n) {
 }
 static void random_form(uly_text *t, char type, int depth) {
   static const char *const int_leaves[] = {"q", "k", "q", "k", "b", "h", "7", "-3", "c0i[b]", "c2i[b, q]", "c2i[b, k]", "c1i[h]"};
-  static const char *const int_forms[] = {"(I + I)", "(I - I)", "(I * I)", "(I // 5)", "(I % 6)", "min(I, I)", "max(I, I)", "abs(I)", "(-I)", "(I // I)", "(if B then I else I)", "int(B)"};
-  static const char *const bool_forms[] = {"(I < I)", "(I <= I)", "(I > I)", "(I >= I)", "(I == I)", "(I != I)", "(B and B)", "(B or B)", "(not B)", "(B == B)", "(B != B)", "(if B then B else B)"};
+  static const char *const int_forms[] = {
+      "(I + I)", "(I - I)", "(I * I)", "(I // 5)", "(I % 6)", "min(I, I)", "max(I, I)", "abs(I)", "(-I)", "(I // I)", "(if B then I else I)", "int(B)"};
+  static const char *const bool_forms[] = {"(I < I)",   "(I <= I)", "(I > I)", "(I >= I)", "(I == I)", "(I != I)",
+                                           "(B and B)", "(B or B)", "(not B)", "(B == B)", "(B != B)", "(if B then B else B)"};
   if (type == 'I' && depth <= 0) {
     uly_text_add(t, "%s", int_leaves[pick(12)]);
     return;
   }
   for (const char *f = type == 'I' ? int_forms[pick(12)] : bool_forms[depth <= 0 ? pick(6) : pick(12)]; *f; f++)
-    if (*f == 'I' || *f == 'B') random_form(t, *f, depth - 1);
-    else uly_text_add(t, "%c", *f);
+    if (*f == 'I' || *f == 'B')
+      random_form(t, *f, depth - 1);
+    else
+      uly_text_add(t, "%c", *f);
 }
 
 static void random_masks(void **state) {

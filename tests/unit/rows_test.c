@@ -30,8 +30,10 @@ static void set_hook(uly_hook *h, uly_arena *arena, const char *text, int n_inpu
 static uint32_t add_norm(uly_program *p, uly_rows_mode mode, int64_t cols) {
   uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWS, .u.rows = {.mode = mode, .cols = cols, .eps = eps}};
   set_hook(&desc.u.rows.in, p->arena, "x0 + x1", 0, (int[]){X, R}, 2);
-  if (mode == ULY_ROWS_SUM) set_hook(&desc.u.rows.out, p->arena, "2.0 * x0", 1, NULL, 0);
-  else set_hook(&desc.u.rows.out, p->arena, "x0 * x1 + x2", 1, (int[]){WEIGHT, BIAS}, 2);
+  if (mode == ULY_ROWS_SUM)
+    set_hook(&desc.u.rows.out, p->arena, "2.0 * x0", 1, NULL, 0);
+  else
+    set_hook(&desc.u.rows.out, p->arena, "x0 * x1 + x2", 1, (int[]){WEIGHT, BIAS}, 2);
   desc.u.rows.out.out = (uly_hook_operand){.op = OUT, .dtype = ULY_F32, .stride = {mode == ULY_ROWS_SUM ? VAL_ONE : VAL_ROW, -1, -1, -2}};
   return uly_test_add_kernel(p, &desc);
 }
@@ -100,7 +102,9 @@ static void norms(void **state) {
       for (int i = 0; i < N_WIDTHS; i++) {
         const uly_rows_desc *desc = &p->kernels[k]->u.rows;
         if (desc->cols && desc->cols != widths[i]) continue;
-        norm_data d = {ROWS, widths[i], random_floats(ROWS * widths[i], 3), random_floats(ROWS * widths[i], 0), random_floats(widths[i], 0), random_floats(widths[i], 0), NULL};
+        norm_data d = {
+            ROWS, widths[i], random_floats(ROWS * widths[i], 3), random_floats(ROWS * widths[i], 0), random_floats(widths[i], 0), random_floats(widths[i], 0),
+            NULL};
         d.out = random_floats(ROWS * (desc->mode == ULY_ROWS_SUM ? 1 : widths[i]), 0);
         double error = check_norm(&m, l, k, desc->mode, &d);
         if (error > 1.5e-6) fail_msg("mode %d, %d columns: error %g", desc->mode, (int)widths[i], error);
@@ -178,9 +182,21 @@ static void sums_of_special_values(void **state) {
   (void)state;
   static const struct {
     float terms[3], sum;
-  } cases[] = {{{1, NAN, 2}, NAN}, {{INFINITY, 1, 2}, INFINITY}, {{-INFINITY, 1, 2}, -INFINITY}, {{INFINITY, 1, -INFINITY}, NAN}, {{3e38f, 3e38f, -3e38f}, 3e38f}, {{3e38f, 3e38f, 0}, INFINITY},
-               {{-3e38f, -3e38f, 0}, -INFINITY}, {{0, 0, 0}, 0}, {{-1, 0.5f, 0.5f}, 0}, {{16777216, 1, 0}, 16777216}, {{16777216, 1, 1}, 16777218}, {{16777218, 1, 0}, 16777220},
-               {{-16777216, -1, -0.0625f}, -16777218}, {{0x1p-126f, 0x1p-126f, -0x1p-126f}, 0x1p-126f}, {{0x1.fffffep-126f, 0x1p-125f, 0}, 0x1.ffffffp-125f}};
+  } cases[] = {{{1, NAN, 2}, NAN},
+               {{INFINITY, 1, 2}, INFINITY},
+               {{-INFINITY, 1, 2}, -INFINITY},
+               {{INFINITY, 1, -INFINITY}, NAN},
+               {{3e38f, 3e38f, -3e38f}, 3e38f},
+               {{3e38f, 3e38f, 0}, INFINITY},
+               {{-3e38f, -3e38f, 0}, -INFINITY},
+               {{0, 0, 0}, 0},
+               {{-1, 0.5f, 0.5f}, 0},
+               {{16777216, 1, 0}, 16777216},
+               {{16777216, 1, 1}, 16777218},
+               {{16777218, 1, 0}, 16777220},
+               {{-16777216, -1, -0.0625f}, -16777218},
+               {{0x1p-126f, 0x1p-126f, -0x1p-126f}, 0x1p-126f},
+               {{0x1.fffffep-126f, 0x1p-125f, 0}, 0x1.ffffffp-125f}};
   enum { CASES = sizeof cases / sizeof *cases };
   uly_program *p = uly_test_program();
   add_rowsum(p);
@@ -281,8 +297,10 @@ static void move_case(const uly_test_model *m, uint32_t level, int64_t src_dim, 
         if (dims[pass] >= 0 && (i[dims[pass]] < first[pass][p] || i[dims[pass]] >= first[pass][p] + count[pass][p])) continue;
         for (int d = 0; d < 3; d++) at += (i[d] - (d == dims[pass] ? first[pass][p] : 0)) * stride[pass][d][p];
         int32_t *element = &data[pass][p][at / BYTES];
-        if (pass == 0) *element = (int32_t)e;
-        else assert_int_equal(*element, e);
+        if (pass == 0)
+          *element = (int32_t)e;
+        else
+          assert_int_equal(*element, e);
       }
     }
   }
@@ -301,6 +319,7 @@ static void moves(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values), cmocka_unit_test(gathers), cmocka_unit_test(moves)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values), cmocka_unit_test(gathers),
+                                     cmocka_unit_test(moves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ typedef struct side {
   const uly_arg *pointers;
   int64_t each; // 1: strides and offset are one a pointer
   const int64_t *stride[3], *offset, *first, *count;
-  int64_t dim;  // that the pointers cut, -1: none
+  int64_t dim; // that the pointers cut, -1: none
 } side;
 
 ULY_INLINE bool holds(const side *s, int64_t p, const int64_t *i) {
@@ -36,19 +36,11 @@ static void move_run(const side *from, const side *to, const int64_t *i, int64_t
 
 ULY_KERNEL(uly_kernel_move) {
   const int64_t *const *v = call->val;
-  const side from = {&call->op[ULY_MOVE_SRC],
-                     v[ULY_MOVE_SRC_EACH][0],
-                     {v[ULY_MOVE_SRC_0], v[ULY_MOVE_SRC_1], v[ULY_MOVE_SRC_2]},
-                     v[ULY_MOVE_SRC_OFFSET],
-                     v[ULY_MOVE_SRC_FIRST],
-                     v[ULY_MOVE_SRC_COUNT],
+  const side from = {&call->op[ULY_MOVE_SRC], v[ULY_MOVE_SRC_EACH][0], {v[ULY_MOVE_SRC_0], v[ULY_MOVE_SRC_1], v[ULY_MOVE_SRC_2]},
+                     v[ULY_MOVE_SRC_OFFSET],  v[ULY_MOVE_SRC_FIRST],   v[ULY_MOVE_SRC_COUNT],
                      v[ULY_MOVE_SRC_DIM][0]};
-  const side to = {&call->op[ULY_MOVE_DST],
-                   v[ULY_MOVE_DST_EACH][0],
-                   {v[ULY_MOVE_DST_0], v[ULY_MOVE_DST_1], v[ULY_MOVE_DST_2]},
-                   v[ULY_MOVE_DST_OFFSET],
-                   v[ULY_MOVE_DST_FIRST],
-                   v[ULY_MOVE_DST_COUNT],
+  const side to = {&call->op[ULY_MOVE_DST], v[ULY_MOVE_DST_EACH][0], {v[ULY_MOVE_DST_0], v[ULY_MOVE_DST_1], v[ULY_MOVE_DST_2]},
+                   v[ULY_MOVE_DST_OFFSET],  v[ULY_MOVE_DST_FIRST],   v[ULY_MOVE_DST_COUNT],
                    v[ULY_MOVE_DST_DIM][0]};
   int64_t n1 = val(call, ULY_MOVE_N1), n2 = val(call, ULY_MOVE_N2), bytes = val(call, ULY_MOVE_BYTES);
   for (int64_t i0 = call->lo; i0 < call->hi; i0++)
