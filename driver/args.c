@@ -142,7 +142,8 @@ bool uly_args_parse(uly_arena *arena, int argc, char **argv, uly_args *out_args,
   out_args->has_command = true;
   const uly_command_info *c = &uly_commands[out_args->command];
   if (n_operands < c->n_operands) return uly_text_add(error, "`ulyc %s` wants a file: %s", c->name, c->operands), false;
-  if (n_operands > c->n_operands) return uly_text_add(error, "`ulyc %s` takes %d file%s, %d given", c->name, c->n_operands, c->n_operands == 1 ? "" : "s", n_operands), false;
+  if (n_operands > c->n_operands)
+    return uly_text_add(error, "`ulyc %s` takes %d file%s, %d given", c->name, c->n_operands, c->n_operands == 1 ? "" : "s", n_operands), false;
   return true;
 }
 

@@ -38,10 +38,10 @@ extern const uly_option_info uly_options[ULY_N_OPTIONS];
 
 typedef struct uly_args {
   uly_command command;
-  bool has_command;  // written out, or implied by an operand
+  bool has_command; // written out, or implied by an operand
   bool given[ULY_N_OPTIONS];
   const char *value[ULY_N_OPTIONS]; // of the last one given
-  uly_str *defines; // every -D
+  uly_str *defines;                 // every -D
   int32_t n_defines;
   const char *operand; // NULL where the command has none
 } uly_args;

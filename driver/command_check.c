@@ -75,7 +75,8 @@ static void add_row(uly_driver *d, uly_str what, const int64_t *bytes, int n) {
   uly_text_add(&d->out, "\n");
 }
 
-static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int64_t times, uly_sizes *sizes, const columns *cols, int64_t *total) {
+static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int64_t times, uly_sizes *sizes, const columns *cols,
+                          int64_t *total) {
   for (int32_t i = 0; i < region->n_values; i++) {
     const uly_graph_value *v = region->values[i];
     int64_t bytes[N_COLUMNS], any = 0;
@@ -84,7 +85,8 @@ static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph
       sizes->ranks[0] = cols->ranks[c];
       bytes[c] = uly_estimate_sent(graph, v, 0, sizes);
       any |= bytes[c];
-      bool fits = bytes[c] >= 0 && total[c] >= 0 && !__builtin_mul_overflow(bytes[c], times, &bytes[c]) && !__builtin_add_overflow(total[c], bytes[c], &total[c]);
+      bool fits =
+          bytes[c] >= 0 && total[c] >= 0 && !__builtin_mul_overflow(bytes[c], times, &bytes[c]) && !__builtin_add_overflow(total[c], bytes[c], &total[c]);
       if (!fits) total[c] = bytes[c] = ULY_SIZE_OVERFLOW;
     }
     if (!any) continue;

@@ -47,8 +47,10 @@ static uly_status write_model(uly_driver *d, int fd, const char *path) {
   }
   uly_status status = uly_output_open(path, &output, &error);
   if (status == ULY_OK) status = uly_output_write(&output, bytes, (uint64_t)st.st_size, &error);
-  if (status == ULY_OK) status = uly_output_commit(&output, &error);
-  else uly_output_discard(&output);
+  if (status == ULY_OK)
+    status = uly_output_commit(&output, &error);
+  else
+    uly_output_discard(&output);
   munmap(bytes, (size_t)st.st_size);
   if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
   return status;

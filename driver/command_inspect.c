@@ -130,7 +130,8 @@ static void add_steps(uly_driver *d, const uly_tables *t, const uly_entry *entry
     const uly_step *s = &t->steps[number];
     if (s->kind == ULY_STEP_END && indent > 2) indent -= 2;
     uly_text_add(&d->out, "%5u%*s%s %u %.*s", number, indent, "", kinds[s->kind], s->a, ULY_STR_ARG(uly_tables_name(t, s->name)));
-    if (s->kind == ULY_STEP_KERNEL || s->kind == ULY_STEP_LOOP || s->kind == ULY_STEP_COPY) uly_text_add(&d->out, ", items %.*s", ULY_STR_ARG(node_text(d->arena, t, s->items)));
+    if (s->kind == ULY_STEP_KERNEL || s->kind == ULY_STEP_LOOP || s->kind == ULY_STEP_COPY)
+      uly_text_add(&d->out, ", items %.*s", ULY_STR_ARG(node_text(d->arena, t, s->items)));
     if (s->spec_line) uly_text_add(&d->out, ", line %u", s->spec_line);
     if (s->operands.count) uly_text_add(&d->out, ":");
     add_operands(d, t, s);
@@ -153,7 +154,8 @@ static void add_program(uly_driver *d, const uly_tables *t) {
   for (uint32_t i = 0; i < t->n_exchanges; i++) {
     const uly_exchange *x = &t->exchanges[i];
     uly_text_add(&d->out, "%5u  %.*s, unit %.*s, rows %.*s, cols %.*s, line %u\n", i, ULY_STR_ARG(uly_tables_name(t, x->name)),
-                 ULY_STR_ARG(node_text(d->arena, t, x->unit)), ULY_STR_ARG(node_text(d->arena, t, x->rows)), ULY_STR_ARG(node_text(d->arena, t, x->cols)), x->spec_line);
+                 ULY_STR_ARG(node_text(d->arena, t, x->unit)), ULY_STR_ARG(node_text(d->arena, t, x->rows)), ULY_STR_ARG(node_text(d->arena, t, x->cols)),
+                 x->spec_line);
   }
 }
 
@@ -166,7 +168,8 @@ static void add_kernel(uly_driver *d, const uly_tables *t, uint32_t k) {
 #undef KIND
   };
   const uly_kernel_row *row = &t->kernels[k];
-  uly_text_add(&d->out, "%5u  %.*s, line %u: %s, code ", k, ULY_STR_ARG(uly_tables_text(t, row->name)), row->spec_line, row->kind < ULY_N_KERNEL_KINDS ? docs[row->kind] : "?");
+  uly_text_add(&d->out, "%5u  %.*s, line %u: %s, code ", k, ULY_STR_ARG(uly_tables_text(t, row->name)), row->spec_line,
+               row->kind < ULY_N_KERNEL_KINDS ? docs[row->kind] : "?");
   for (size_t i = 0; i < 8; i++) uly_text_add(&d->out, "%02x", row->code[i]);
   uly_text_add(&d->out, "\n");
 }

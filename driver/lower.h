@@ -12,13 +12,13 @@
 #define ULY_LOWER_ABI 1
 
 typedef struct uly_lower_options {
-  uly_str source_name, source; // the spec, for diagnostics and for the model's notes
-  const char *output;          // file to write, in memory; NULL: no code is made
-  const char *march;           // CPU levels with commas; NULL: the default list
-  int level;                   // 0: hardly optimise; 2: fully
+  uly_str source_name, source;                   // the spec, for diagnostics and for the model's notes
+  const char *output;                            // file to write, in memory; NULL: no code is made
+  const char *march;                             // CPU levels with commas; NULL: the default list
+  int level;                                     // 0: hardly optimise; 2: fully
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
-  bool verify_each;            // distributions are verified after every pass
-  FILE *print_to;              // where IR goes
+  bool verify_each;                              // distributions are verified after every pass
+  FILE *print_to;                                // where IR goes
 } uly_lower_options;
 
 // The spec's entries as a model.so at |options->output|, which the caller made and will put into place. What the user can mend is added to |diags|;

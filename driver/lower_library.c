@@ -21,8 +21,10 @@ static uly_status lower(uly_ir *ir, MlirModule module, const uly_lower_options *
   uly_pipeline_options passes = pipeline_options(options);
   MlirOperation op = mlirModuleGetOperation(module);
   ULY_TRY(uly_pipeline_run(ir, module, &passes));
-  if (options->output) *out_program = uly_emit(ir, op);
-  else uly_ir_print(op, options->print_to);
+  if (options->output)
+    *out_program = uly_emit(ir, op);
+  else
+    uly_ir_print(op, options->print_to);
   return ir->diags->n_errors ? ULY_INVALID_INPUT : ULY_OK;
 }
 

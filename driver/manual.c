@@ -64,9 +64,11 @@ static void add_roff_option(uly_text *out, const uly_option_info *option) {
 
 void uly_manual_page(uly_text *out) {
   uly_text_add(out, ".TH ULYC 1 \"\" \"ulyc %s\"\n.SH NAME\nulyc \\- compile specs of parallel attention\n.SH SYNOPSIS\n", ULY_VERSION);
-  for (int c = 0; c < ULY_N_COMMANDS; c++) uly_text_add(out, "%s.B ulyc %s\n[option...] %s\n", c ? ".br\n" : "", uly_commands[c].name, uly_commands[c].operands);
-  uly_text_add(out, ".SH DESCRIPTION\nA spec declares layers or a whole model on global tensors. ulyc makes a shared library of it that runs on any number of\nranks "
-                    "with the same results. Without a command a spec is compiled.\n");
+  for (int c = 0; c < ULY_N_COMMANDS; c++)
+    uly_text_add(out, "%s.B ulyc %s\n[option...] %s\n", c ? ".br\n" : "", uly_commands[c].name, uly_commands[c].operands);
+  uly_text_add(
+      out, ".SH DESCRIPTION\nA spec declares layers or a whole model on global tensors. ulyc makes a shared library of it that runs on any number of\nranks "
+           "with the same results. Without a command a spec is compiled.\n");
   for (int c = 0; c < ULY_N_COMMANDS; c++) {
     uly_text_add(out, ".SH ULYC %s\n", uly_commands[c].name);
     add_roff(out, uly_commands[c].summary);
@@ -86,8 +88,10 @@ void uly_manual_completion(uly_text *out) {
     uly_text_add(out, "  %s) options=\"", c == ULY_COMMAND_COMPILE ? "*" : uly_commands[c].name);
     for (int i = 0; i < ULY_N_OPTIONS; i++) {
       if (!(uly_options[i].commands & (1u << c))) continue;
-      if (uly_options[i].name[0]) uly_text_add(out, "--%s ", uly_options[i].name);
-      else uly_text_add(out, "-%c ", uly_options[i].letter);
+      if (uly_options[i].name[0])
+        uly_text_add(out, "--%s ", uly_options[i].name);
+      else
+        uly_text_add(out, "-%c ", uly_options[i].letter);
     }
     uly_text_add(out, "\" ;;\n");
   }

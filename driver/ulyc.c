@@ -48,12 +48,18 @@ uly_status uly_driver_read_spec(uly_driver *d, uly_graph **out_graph) {
 // Options that print something and end. False where none is given.
 static bool print_information(uly_driver *d) {
   const bool *given = d->args.given;
-  if (given[ULY_OPTION_VERSION]) uly_text_add(&d->out, "ulyc %s\n", ULY_VERSION);
-  else if (given[ULY_OPTION_HELP_OPS]) uly_manual_ops(&d->out);
-  else if (given[ULY_OPTION_MAN]) uly_manual_page(&d->out);
-  else if (given[ULY_OPTION_COMPLETION]) uly_manual_completion(&d->out);
-  else if (given[ULY_OPTION_HELP]) uly_args_help(&d->out, &d->args);
-  else return false;
+  if (given[ULY_OPTION_VERSION])
+    uly_text_add(&d->out, "ulyc %s\n", ULY_VERSION);
+  else if (given[ULY_OPTION_HELP_OPS])
+    uly_manual_ops(&d->out);
+  else if (given[ULY_OPTION_MAN])
+    uly_manual_page(&d->out);
+  else if (given[ULY_OPTION_COMPLETION])
+    uly_manual_completion(&d->out);
+  else if (given[ULY_OPTION_HELP])
+    uly_args_help(&d->out, &d->args);
+  else
+    return false;
   return true;
 }
 
@@ -77,8 +83,10 @@ int main(int argc, char **argv) {
   uly_status status = run(&d);
   uly_diags_print(&d.diags, stderr);
   bool usage = status == ULY_INVALID_ARGUMENT && !d.args.has_command && argc < 2;
-  if (d.error.len) fprintf(stderr, "%s%.*s%s", usage ? "" : "ulyc: ", (int)d.error.len, d.error.ptr, usage ? "" : "\n");
-  else if (status != ULY_OK && !d.diags.n_errors) fprintf(stderr, "ulyc: %s\n", uly_status_text(status));
+  if (d.error.len)
+    fprintf(stderr, "%s%.*s%s", usage ? "" : "ulyc: ", (int)d.error.len, d.error.ptr, usage ? "" : "\n");
+  else if (status != ULY_OK && !d.diags.n_errors)
+    fprintf(stderr, "ulyc: %s\n", uly_status_text(status));
   if (d.out.len) fwrite(d.out.ptr, 1, d.out.len, stdout);
   if ((fflush(stdout) != 0 || ferror(stdout)) && status == ULY_OK) {
     fprintf(stderr, "ulyc: cannot write standard output\n");

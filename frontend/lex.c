@@ -132,8 +132,10 @@ static uly_token lex_number(uly_lexer *l) {
   }
   uly_str z = uly_str_copy(l->arena, t.text);
   errno = 0;
-  if (real) t.value.f = strtod(z.ptr, NULL);
-  else t.value.i = strtoll(z.ptr, NULL, 10);
+  if (real)
+    t.value.f = strtod(z.ptr, NULL);
+  else
+    t.value.i = strtoll(z.ptr, NULL, 10);
   // A denormal sets ERANGE too, but is a number.
   if (errno == ERANGE && !real) uly_diag_add(l->diags, t.loc, ULY_D(INT_RANGE), ULY_STR_ARG(t.text));
   if (errno == ERANGE && real && (t.value.f == 0 || t.value.f > 1e308)) uly_diag_add(l->diags, t.loc, ULY_D(FLOAT_RANGE), ULY_STR_ARG(t.text));
@@ -152,8 +154,10 @@ static uly_token lex_string(uly_lexer *l) {
   if (closed) l->pos++;
   uly_token t = finish(l, ULY_TOKEN_STRING, begin);
   t.text = (uly_str){l->text + begin + 1, text_end - begin - 1};
-  if (!closed) uly_diag_add(l->diags, t.loc, ULY_D(OPEN_STRING));
-  else if (bad) uly_diag_add(l->diags, place(l, bad, bad + 1), ULY_D(BAD_STRING), (unsigned)(uint8_t)l->text[bad]);
+  if (!closed)
+    uly_diag_add(l->diags, t.loc, ULY_D(OPEN_STRING));
+  else if (bad)
+    uly_diag_add(l->diags, place(l, bad, bad + 1), ULY_D(BAD_STRING), (unsigned)(uint8_t)l->text[bad]);
   return t;
 }
 

@@ -108,7 +108,8 @@ static bool is_decl_word(uly_str s) {
 
 // A declaration at the start of a line. `layer x` can be nothing else; a statement may well begin with a variable called `mask`.
 static bool at_declaration(const uly_parser *p) {
-  return p->tok.kind == ULY_TOKEN_NAME && p->tok.starts_line && is_decl_word(p->tok.text) && (p->next.kind == ULY_TOKEN_NAME || uly_token_is_word(p->next.kind));
+  return p->tok.kind == ULY_TOKEN_NAME && p->tok.starts_line && is_decl_word(p->tok.text) &&
+         (p->next.kind == ULY_TOKEN_NAME || uly_token_is_word(p->next.kind));
 }
 
 // Skips what is left of a broken statement that began at |begin|: to the end of its line, but not into a line that is indented no deeper, nor past `}`.
@@ -189,9 +190,12 @@ static void parse_let(uly_parser *p, uly_ast_stmt *s) {
 
 static void parse_statement(uly_parser *p, uly_ast_stmt *s) {
   s->loc = p->tok.loc;
-  if (uly_parser_at(p, ULY_TOKEN_RETURN)) parse_return(p, s);
-  else if (uly_parser_at(p, ULY_TOKEN_REPEAT)) parse_repeat(p, s);
-  else parse_let(p, s);
+  if (uly_parser_at(p, ULY_TOKEN_RETURN))
+    parse_return(p, s);
+  else if (uly_parser_at(p, ULY_TOKEN_REPEAT))
+    parse_repeat(p, s);
+  else
+    parse_let(p, s);
   s->loc = uly_loc_join(s->loc, p->last);
 }
 
@@ -372,8 +376,10 @@ static void parse_declaration(uly_parser *p, uly_list *decls) {
   bool many = kind == ULY_AST_CONST || kind == ULY_AST_FREE || kind == ULY_AST_GRID;
   do {
     uly_ast_decl d = {.kind = kind, .loc = word};
-    if (kind <= ULY_AST_DTYPE) parse_item(p, &d);
-    else parse_function(p, &d);
+    if (kind <= ULY_AST_DTYPE)
+      parse_item(p, &d);
+    else
+      parse_function(p, &d);
     d.loc = uly_loc_join(d.loc, p->last);
     *(uly_ast_decl *)uly_list_push(p->arena, decls, sizeof d) = d;
   } while (many && uly_parser_accept(p, ULY_TOKEN_COMMA));

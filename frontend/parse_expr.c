@@ -92,8 +92,10 @@ static uly_ast_expr *parse_string(uly_parser *p) {
     if (c == end) break;
     const char *close = *c == '{' ? memchr(c, '}', (size_t)(end - c)) : NULL;
     if (!close) {
-      if (*c == '{') uly_diag_add(p->diags, inside(p, c), ULY_D(OPEN_HOLE));
-      else uly_diag_add(p->diags, inside(p, c), ULY_D(STRAY_BRACE));
+      if (*c == '{')
+        uly_diag_add(p->diags, inside(p, c), ULY_D(OPEN_HOLE));
+      else
+        uly_diag_add(p->diags, inside(p, c), ULY_D(STRAY_BRACE));
       break;
     }
     piece->hole = parse_hole(p, (uly_str){c + 1, (size_t)(close - c)});
@@ -229,9 +231,12 @@ static uly_ast_expr *parse_index(uly_parser *p, uly_ast_expr *base) {
 static uly_ast_expr *parse_postfix(uly_parser *p) {
   uly_ast_expr *e = parse_primary(p);
   for (;;) {
-    if (uly_parser_at(p, ULY_TOKEN_LPAREN)) e = parse_call(p, e);
-    else if (uly_parser_at(p, ULY_TOKEN_LBRACKET)) e = parse_index(p, e);
-    else return e;
+    if (uly_parser_at(p, ULY_TOKEN_LPAREN))
+      e = parse_call(p, e);
+    else if (uly_parser_at(p, ULY_TOKEN_LBRACKET))
+      e = parse_index(p, e);
+    else
+      return e;
   }
 }
 
@@ -297,8 +302,8 @@ static uly_ast_expr *parse_sum(uly_parser *p) {
 }
 
 static uly_ast_expr *parse_comparison(uly_parser *p) {
-  static const op_row ops[] = {{ULY_TOKEN_LESS, ULY_SC_LT}, {ULY_TOKEN_LESS_EQ, ULY_SC_LE}, {ULY_TOKEN_MORE, ULY_SC_GT},
-                               {ULY_TOKEN_MORE_EQ, ULY_SC_GE}, {ULY_TOKEN_EQ, ULY_SC_EQ}, {ULY_TOKEN_NOT_EQ, ULY_SC_NE}};
+  static const op_row ops[] = {{ULY_TOKEN_LESS, ULY_SC_LT},    {ULY_TOKEN_LESS_EQ, ULY_SC_LE}, {ULY_TOKEN_MORE, ULY_SC_GT},
+                               {ULY_TOKEN_MORE_EQ, ULY_SC_GE}, {ULY_TOKEN_EQ, ULY_SC_EQ},      {ULY_TOKEN_NOT_EQ, ULY_SC_NE}};
   uly_ast_expr *a = parse_sum(p);
   const op_row *row = find_op(p, ops, 6);
   if (!row) return a;
@@ -377,8 +382,10 @@ uly_ast_type *uly_parser_type(uly_parser *p) {
     while (!uly_parser_failed(p) && !uly_parser_at(p, ULY_TOKEN_RBRACKET)) {
       uly_ast_dim *dim = uly_list_push(p->arena, &dims, sizeof *dim);
       dim->loc = p->tok.loc;
-      if (!uly_parser_accept(p, ULY_TOKEN_ELLIPSIS)) dim->size = uly_parser_expr(p);
-      else if (dims.n > 1) uly_diag_add(p->diags, dim->loc, ULY_D(ELLIPSIS_FIRST));
+      if (!uly_parser_accept(p, ULY_TOKEN_ELLIPSIS))
+        dim->size = uly_parser_expr(p);
+      else if (dims.n > 1)
+        uly_diag_add(p->diags, dim->loc, ULY_D(ELLIPSIS_FIRST));
       dim->loc = uly_loc_join(dim->loc, p->last);
       if (!uly_parser_accept(p, ULY_TOKEN_COMMA)) break;
     }

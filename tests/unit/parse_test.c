@@ -29,8 +29,10 @@ static void show_type(uly_text *out, const uly_ast_type *t) {
   uly_text_add(out, "<");
   for (int32_t i = 0; i < t->n_dims; i++) {
     if (i) uly_text_add(out, " ");
-    if (t->dims[i].size) show(out, t->dims[i].size);
-    else uly_text_add(out, "...");
+    if (t->dims[i].size)
+      show(out, t->dims[i].size);
+    else
+      uly_text_add(out, "...");
   }
   uly_text_add(out, ">");
 }
