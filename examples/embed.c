@@ -17,7 +17,7 @@ typedef struct rank {
   int failed;
 } rank;
 
-// Row-major memory for this rank's part of a tensor. Inputs are small numbers that depend on the global position alone.
+// This rank's part of a tensor. Inputs are small numbers that depend on the global position alone.
 static void fill(ulyrt_tensor *t, const ulyrt_shape *shape, const ulyrt_tensor_info *info, int64_t *local) {
   int64_t n = 1, bytes = info->dtype.bits / 8;
   for (int d = 0; d < shape->ndim; d++) n *= local[d] = shape->local[d];
@@ -79,7 +79,6 @@ int main(int argc, char **argv) {
   ulyrt_model *model;
   ulyrt_comm *comms[RANKS];
   rank ranks[RANKS];
-  int failed = 0;
   options.sizes = sizes;
   for (int i = 2; i < argc && options.n_sizes < MAX_SIZES; i++) {
     char *value = strchr(argv[i], '=');
@@ -93,11 +92,8 @@ int main(int argc, char **argv) {
     ranks[i] = (rank){.model = model, .comm = comms[i], .options = &options};
     pthread_create(&ranks[i].thread, NULL, rank_main, &ranks[i]);
   }
-  for (int i = 0; i < RANKS; i++) {
-    pthread_join(ranks[i].thread, NULL);
-    failed |= ranks[i].failed;
-  }
+  for (int i = 0; i < RANKS; i++) pthread_join(ranks[i].thread, NULL);
   for (int i = 0; i < RANKS; i++) ulyrt_comm_destroy(comms[i]);
   ulyrt_model_destroy(model);
-  return failed;
+  return ranks[0].failed;
 }

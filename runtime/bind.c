@@ -103,7 +103,7 @@ static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error 
   ULY_TRY(count_threads(b, options->threads, error, &threads));
   ULY_TRY(uly_env_number(ULY_ENV_LOG, error, &log));
   b->machine.log = (int)log;
-  ULY_TRY(ops->create(threads, error, &b->device));
+  ULY_TRY(ops->create(threads, b->nodes.n_ranks, error, &b->device));
   b->tensors = calloc(b->loaded->tables.n_tensors + (size_t)1, sizeof *b->tensors);
   int most = 1;
   for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) most = b->comms[a]->n_ranks > most ? b->comms[a]->n_ranks : most;

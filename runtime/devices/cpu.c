@@ -187,12 +187,12 @@ static void destroy(uly_device *device) {
   free(c);
 }
 
-static uly_status create(int threads, uly_error *error, uly_device **out_device) {
+static uly_status create(int threads, int64_t ranks, uly_error *error, uly_device **out_device) {
   cpu *c = aligned_alloc(_Alignof(cpu), sizeof *c);
   if (!c) return uly_fail(error, ULY_EXHAUSTED, "no memory for a device");
   memset(c, 0, sizeof *c);
   c->device = (uly_device){.ops = &uly_device_cpu, .threads = threads};
-  c->spin = threads <= uly_cpu_cores() ? 2000 : 0;
+  c->spin = threads * ranks <= uly_cpu_cores() ? 2000 : 0;
   c->workers = calloc((size_t)threads, sizeof *c->workers);
   c->n_started = 1;
   for (int i = 1; c->workers && i < threads; i++, c->n_started++) {

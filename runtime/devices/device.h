@@ -13,8 +13,8 @@ typedef struct uly_device uly_device;
 typedef struct uly_device_ops {
   const char *name;
   bool idle; // computes nothing: what it leaves behind is not to be relied on
-  // |threads| ≥ 1, with the caller's. All that launches need is made here and in reserve: launches allocate nothing.
-  uly_status (*create)(int threads, uly_error *error, uly_device **out_device);
+  // |threads| ≥ 1, with the caller's; |ranks| of them share the machine, so that waits know whether to spin. All that launches need is made here and in reserve: launches allocate nothing.
+  uly_status (*create)(int threads, int64_t ranks, uly_error *error, uly_device **out_device);
   void (*destroy)(uly_device *device);
   // Zeroed, 64-byte aligned. |bytes| may be 0; the pointer is not NULL.
   uly_status (*alloc)(uly_device *device, size_t bytes, uly_error *error, void **out_memory);

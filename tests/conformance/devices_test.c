@@ -19,7 +19,7 @@ static char problem[1200];
 static uly_device *make(const uly_device_ops *ops, int threads) {
   uly_device *device = NULL;
   uly_error error;
-  if (ops->create(threads, &error, &device) != ULY_OK) snprintf(problem, sizeof problem, "%s", error.text);
+  if (ops->create(threads, 1 + threads % 2, &error, &device) != ULY_OK) snprintf(problem, sizeof problem, "%s", error.text);
   return device;
 }
 
