@@ -1,8 +1,9 @@
 // Elementary functions as LLVM IR over scalars and vectors of f32 or f64: polynomials, no library calls. A lane's result depends on its argument alone, so
 // it has the same bits in every lane and in a scalar.
 //
-// Errors against the exact value, measured by tests/unit/expr_to_vector_test.c: f32 within 2.5 ulp, f64 within 1e-15 of the larger of 1 and the result (relative for exp,
-// exp2, log, log2, sqrt). sin and cos reduce arguments up to 2^50 exactly and give NaN beyond. Denormal f32 arguments and results count as zero.
+// Errors against the exact value, measured by tests/unit/expr_to_vector_test.c: f32 within 2.5 ulp; f64 within 1e-15, relative, for sin and cos absolute; pow of f64 within
+// 2e-14, since the error of its logarithm is multiplied. sin and cos reduce arguments up to 2^50 exactly and give NaN beyond. Denormal f32 arguments and
+// results count as zero.
 #ifndef ULY_CODEGEN_CPU_VECTOR_MATH_H
 #define ULY_CODEGEN_CPU_VECTOR_MATH_H
 
