@@ -255,7 +255,7 @@ static uly_status await(uly_mapped *m, const waiting *w) {
   double deadline = now() + m->comm.timeout;
   for (;;) {
     uint32_t ticket = atomic_load(&mine->bell);
-    atomic_store(&mine->beat, (uint64_t)(now() * 1e3));
+    uly_mapped_beat(m);
     if (atomic_load_explicit(w->counter, memory_order_acquire) >= w->target) return ULY_OK;
     ULY_TRY(check_peers(m, w, deadline));
     double slice = m->find_dead ? probe_seconds : sleep_seconds;
@@ -267,6 +267,8 @@ static uly_status await(uly_mapped *m, const waiting *w) {
     sleep_on(mine, ticket, slice);
   }
 }
+
+void uly_mapped_beat(uly_mapped *mapped) { atomic_store(&seat_of(mapped, mapped->comm.rank)->beat, (uint64_t)(now() * 1e3)); }
 
 // ---- gathers ------------------------------------------------------------------------------------------------------------------------------
 

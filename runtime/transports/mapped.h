@@ -41,6 +41,8 @@ void uly_mapped_leave(uly_mapped *mapped);
 void uly_mapped_fail(uly_mapped_board *board, int rank, uly_status status, const char *reason);
 // The failure that somebody recorded, as this rank's error; ULY_OK without one.
 uly_status uly_mapped_check(uly_mapped *mapped);
+// A sign of life, for a transport's own waits of more than a moment: who gives none is to blame when a deadline passes.
+void uly_mapped_beat(uly_mapped *mapped);
 bool uly_mapped_has_left(const uly_mapped_board *board, int rank);
 
 // Members of uly_comm_ops; |comm| is a uly_mapped.

@@ -43,6 +43,7 @@ typedef struct call {
   MPI_Request *data;     // [n_data]
   int n_data, cap_data;
   MPI_Status *statuses; // [the larger of 2P and cap_data]
+  int *indices;         // the same
   int64_t *counts;      // [4P] as MPI wants them: send bytes, send offsets, receive bytes, receive offsets
 } call;
 
@@ -65,6 +66,7 @@ typedef struct mpi {
   MPI_Request *letters; // [P] that carry it
   MPI_Request *alive;   // [P]
   double *seen;         // [P] when a sign of life came
+  double *left;         // [P] when the rank said that it leaves, 0: it has not
   double said;          // when this rank sent its own
 } mpi;
 
@@ -109,7 +111,7 @@ static void give_up(uly_comm *comm, const char *reason) {
 // ---- waiting ----
 
 // Reads the letters that have come.
-static uly_status read_letters(mpi *m, int *out_byes) {
+static uly_status read_letters(mpi *m) {
   for (;;) {
     int there = 0;
     MPI_Status status;
@@ -117,7 +119,7 @@ static uly_status read_letters(mpi *m, int *out_byes) {
     if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->control, &there, &status) != MPI_SUCCESS || !there) return m->failed;
     if (MPI_Recv(&letter, (int)sizeof letter, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, m->control, &status) != MPI_SUCCESS) continue;
     m->seen[status.MPI_SOURCE] = now();
-    if (status.MPI_TAG == TAG_BYE && out_byes) ++*out_byes;
+    if (status.MPI_TAG == TAG_BYE) m->left[status.MPI_SOURCE] = now();
     if (status.MPI_TAG != TAG_FAILURE || m->failed) continue;
     letter.text[sizeof letter.text - 1] = 0;
     return fail_here(m, (uly_status)letter.status, letter.text);
@@ -163,7 +165,7 @@ static uly_status end_job(mpi *m, const char *what, const call *c) {
   for (int q = 0; q < m->comm.n_ranks && at + 16 < sizeof who; q++)
     if (silent ? is_silent(m, q) : q != m->comm.rank && c->requests[q] != MPI_REQUEST_NULL)
       at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d", at ? ", " : "", q);
-  for (double until = now() + 3; speaker != m->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(m, NULL);
+  for (double until = now() + 3; speaker != m->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(m);
   fprintf(stderr, "[rank %d] peer lost: %s did not answer within %g s: waited in %s\n", m->comm.rank, who, m->comm.timeout, what);
   fflush(stderr);
   // MPICH's MPI_Abort first writes to all processes, and hangs where one is stopped: an alarm ends this one then, and the launcher the rest.
@@ -177,19 +179,35 @@ static uly_status end_job(mpi *m, const char *what, const call *c) {
   return fail_here(m, ULY_PEER_LOST, who);
 }
 
+static double start_waiting(mpi *m) {
+  m->said = now();
+  for (int q = 0; q < m->comm.n_ranks; q++)
+    if (m->seen[q] == 0) m->seen[q] = now();
+  return now() + m->comm.timeout;
+}
+
+// A rank that left without the header that is waited for. What it sent before it left may still be under way for a moment.
+static uly_status check_left(mpi *m, const MPI_Request *requests, const call *c, const char *what) {
+  char text[300];
+  for (int q = 0; requests == c->requests && q < m->comm.n_ranks; q++) {
+    if (!m->left[q] || requests[q] == MPI_REQUEST_NULL || now() - m->left[q] < 0.1) continue;
+    snprintf(text, sizeof text, "rank %d left: rank %d waited in %s", q, m->comm.rank, what);
+    return fail_all(m, ULY_PEER_LOST, text);
+  }
+  return ULY_OK;
+}
+
 static uly_status wait_for(mpi *m, int n, MPI_Request *requests, call *c, const char *what) {
   double deadline = 0;
   for (int round = 0;; round += round < 1000) {
-    int done = 0;
-    ULY_TRY(check(m, MPI_Testall(n, requests, &done, c->statuses), what));
-    if (done) return ULY_OK;
-    ULY_TRY(read_letters(m, NULL));
-    if (deadline == 0) {
-      deadline = now() + m->comm.timeout;
-      m->said = now();
-      for (int q = 0; q < m->comm.n_ranks; q++)
-        if (m->seen[q] == 0) m->seen[q] = now();
+    int done = 1;
+    while (done > 0) {
+      ULY_TRY(check(m, MPI_Testsome(n, requests, &done, c->indices, c->statuses), what));
+      if (done == MPI_UNDEFINED) return ULY_OK; // none is left
     }
+    ULY_TRY(read_letters(m));
+    if (deadline == 0) deadline = start_waiting(m);
+    ULY_TRY(check_left(m, requests, c, what));
     say_alive(m);
     if (m->comm.timeout > 0 && now() > deadline) return end_job(m, what, c);
     back_off(m, round);
@@ -204,6 +222,7 @@ static void call_free(call *c) {
   free(c->requests);
   free(c->data);
   free(c->statuses);
+  free(c->indices);
   free(c->counts);
   *c = (call){0};
 }
@@ -214,11 +233,13 @@ static bool call_init(call *c, int n_ranks, int cap_data) {
   c->in = calloc(n, sizeof *c->in);
   c->requests = malloc(2 * n * sizeof(MPI_Request));
   c->data = malloc((size_t)cap_data * sizeof(MPI_Request));
-  c->statuses = calloc(2 * n > (size_t)cap_data ? 2 * n : (size_t)cap_data, sizeof(MPI_Status));
+  size_t most = 2 * n > (size_t)cap_data ? 2 * n : (size_t)cap_data;
+  c->statuses = calloc(most, sizeof(MPI_Status));
+  c->indices = calloc(most, sizeof(int));
   c->counts = calloc(4 * n, sizeof *c->counts);
   c->cap_data = cap_data;
   for (size_t i = 0; c->requests && i < 2 * n; i++) c->requests[i] = MPI_REQUEST_NULL;
-  if (c->out && c->in && c->requests && c->data && c->statuses && c->counts) return true;
+  if (c->out && c->in && c->requests && c->data && c->statuses && c->indices && c->counts) return true;
   call_free(c);
   return false;
 }
@@ -412,7 +433,9 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
     if (grown) c->data = grown;
     MPI_Status *statuses = realloc(c->statuses, sizeof *statuses * (size_t)need);
     if (statuses) c->statuses = statuses;
-    if (!grown || !statuses) return fail_all(m, ULY_EXHAUSTED, "no memory for the chunks of an exchange");
+    int *indices = realloc(c->indices, sizeof *indices * (size_t)need);
+    if (indices) c->indices = indices;
+    if (!grown || !statuses || !indices) return fail_all(m, ULY_EXHAUSTED, "no memory for the chunks of an exchange");
     c->cap_data = need;
   }
   memcpy(c->counts, route->send_bytes, row);
@@ -452,21 +475,22 @@ static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
 
 // ---- life ----
 
-// After a failure: stays until all ranks have come here, or for a second, so that the launcher, which ends all when one exits, lets them report it.
+// Stays until all ranks have come here, after a failure for a second at most: MPI's end is collective, and the launcher ends all processes when one exits early.
 static bool say_bye(mpi *m) {
-  int byes = 0;
-  double until = now() + 1.0;
-  for (int q = 0; q < m->comm.n_ranks; q++) {
+  int byes = 0, n = m->comm.n_ranks;
+  double seconds = m->failed ? 1.0 : m->comm.timeout, until = now() + seconds;
+  for (int q = 0; q < n; q++) {
     MPI_Request request;
     if (q == m->comm.rank) continue;
     MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_BYE, m->control, &request);
     MPI_Request_free(&request);
   }
-  while (byes < m->comm.n_ranks - 1 && now() < until) {
-    (void)!read_letters(m, &byes);
-    back_off(m, 300);
+  for (;; back_off(m, 300)) {
+    (void)!read_letters(m);
+    for (int q = byes = 0; q < n; q++) byes += q != m->comm.rank && m->left[q];
+    if (byes == n - 1) return true;
+    if (seconds > 0 && now() > until) return false;
   }
-  return byes == m->comm.n_ranks - 1;
 }
 
 static void free_state(mpi *m) {
@@ -476,6 +500,7 @@ static void free_state(mpi *m) {
   free(m->letters);
   free(m->alive);
   free(m->seen);
+  free(m->left);
   free(m);
 }
 
@@ -483,11 +508,9 @@ static void destroy(uly_comm *comm) {
   mpi *m = of(comm);
   int ended = 0;
   MPI_Finalized(&ended);
-  if (m->failed && !ended && m->letters) {
-    if (say_bye(m)) atomic_fetch_sub(&in_use, 1);
-    return; // its buffers stay: MPI may still use them
-  }
-  atomic_fetch_sub(&in_use, 1);
+  bool complete = !ended && m->left && m->seen, all_here = complete && say_bye(m);
+  if (!complete || all_here) atomic_fetch_sub(&in_use, 1);
+  if (m->failed || (complete && !all_here)) return; // the buffers stay: MPI may still use them
   if (!ended && m->data != MPI_COMM_NULL) MPI_Comm_free(&m->data);
   if (!ended && m->control != MPI_COMM_NULL) MPI_Comm_free(&m->control);
   free_state(m);
@@ -552,7 +575,8 @@ static uly_status create(const void *mpi_comm, double timeout, uly_comm **out_co
   m->letters = malloc(n * sizeof(MPI_Request));
   m->alive = malloc(n * sizeof(MPI_Request));
   m->seen = calloc(n, sizeof *m->seen);
-  if (!m->letters || !m->alive || !m->seen || !call_init(&m->gather, m->comm.n_ranks, 1))
+  m->left = calloc(n, sizeof *m->left);
+  if (!m->letters || !m->alive || !m->seen || !m->left || !call_init(&m->gather, m->comm.n_ranks, 1))
     return uly_comm_fail(&m->comm, ULY_EXHAUSTED, "no memory for a communicator");
   for (size_t q = 0; q < n; q++) m->letters[q] = m->alive[q] = MPI_REQUEST_NULL;
   return ULY_OK;

@@ -151,6 +151,7 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
   int sent = 1, missing = comm->n_ranks - 1;
   for (int q = 0; q < comm->n_ranks; q++) out_fds[q] = -1;
   while (sent < comm->n_ranks || missing) {
+    uly_mapped_beat(&s->mapped);
     int did = 0, got = -1, to = (comm->rank + sent) % comm->n_ranks;
     if (sent < comm->n_ranks && (did = post_letter(s->group->slot[to], mine, fd)) > 0) sent++;
     if (did == -2) uly_shm_group_report(s->group, to, "is gone");
@@ -171,7 +172,7 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
       char text[128];
       int q = 0;
       while (q == comm->rank || out_fds[q] >= 0) q++;
-      snprintf(text, sizeof text, "rank %d did not join within %g s", q, comm->timeout);
+      snprintf(text, sizeof text, "rank %d did not answer within %g s", q, comm->timeout);
       uly_mapped_fail(s->mapped.board, comm->rank, ULY_PEER_LOST, text);
       status = uly_mapped_check(&s->mapped);
     }
@@ -228,6 +229,12 @@ static uly_status check_sizes(shm *s, size_t bytes) {
   return ULY_OK;
 }
 
+// Nobody goes on, perhaps to fail, while another still swaps descriptors.
+static uly_status wait_for_all(shm *s) {
+  uint8_t nothing = 0;
+  return uly_mapped_all_gather(&s->mapped.comm, &nothing, 0, &nothing);
+}
+
 // The gather in check_sizes also sees to it that no rank sends descriptors of this memory while another still collects those of the last.
 static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
   shm *s = of(comm);
@@ -251,6 +258,7 @@ static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_p
   }
   close(own);
   close_all(fds, comm->n_ranks);
+  if (status == ULY_OK) status = wait_for_all(s);
   if (status != ULY_OK) unmap(comm, NULL, out_peers, bytes);
   *out_own = out_peers[comm->rank];
   return status;
@@ -346,5 +354,6 @@ uly_status uly_shm_group_join(uly_shm_group *group, int rank, double timeout, ul
   uly_status status = swap_descriptors(s, &mine, self, s->processes);
   close(self);
   ULY_TRY(status);
-  return start_watcher(s);
+  ULY_TRY(start_watcher(s));
+  return wait_for_all(s);
 }
