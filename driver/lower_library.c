@@ -5,6 +5,9 @@
 #include "passes/opt.h"
 #include "passes/pipeline.h"
 
+// LLVM passes of -O0: constants go in and hooks are inlined, without which kernels are several times as large; nothing else.
+static const char few_passes[] = "function(sccp,simplifycfg),always-inline,function(sroa,sccp,simplifycfg),globaldce";
+
 static uly_str text_of(const char *z) { return z ? uly_str_of(z) : (uly_str){0}; }
 
 static uly_pipeline_options pipeline_options(const uly_lower_options *o) {
@@ -41,7 +44,8 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
   mlirModuleDestroy(module);
   uly_ir_destroy(ir);
   if (status != ULY_OK || !program) return status;
-  return uly_codegen_write(program, &(uly_codegen_options){.march = options->march}, options->output, error);
+  uly_codegen_options codegen = {.march = options->march, .object.passes = options->level == 0 ? few_passes : NULL};
+  return uly_codegen_write(program, &codegen, options->output, error);
 }
 
 int uly_lower_opt(const char *path, const uly_lower_options *options) {
