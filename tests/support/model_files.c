@@ -7,7 +7,7 @@
 
 uly_str uly_model_files_text(uly_arena *arena, const char *folder, const char *name) {
   char path[1024];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof path, *name ? "%s/%s" : "%s%s", folder, name);
   FILE *file = fopen(path, "rb");
   if (!file) {
     perror(path);

@@ -16,7 +16,7 @@ typedef struct uly_model_files {
 // Ends the process where the spec cannot be read; |defines|, NAME=VALUE, may be added to those of the folder.
 void uly_model_files_open(uly_model_files *files, const char *folder);
 void uly_model_files_close(uly_model_files *files);
-// A whole file as text in |arena|.
+// A whole file as text in |arena|; |folder| is its path where |name| is empty.
 uly_str uly_model_files_text(uly_arena *arena, const char *folder, const char *name);
 // A tensor's elements as float64; NULL where there is none of the name and shape ([1] for []).
 double *uly_model_files_elements(uly_arena *arena, const uly_safetensors *from, uly_str name, int32_t rank, const int64_t *dims);

@@ -1,0 +1,59 @@
+"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference.
+Usage: check_layers.py BIN [SPEC…]"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SIZES = [{"B": 2, "S": 13, "T": 17}, {"B": 1, "S": 3, "T": 5}, {"B": 3, "S": 40, "T": 33}]
+RANKS = [1, 2, 5]
+
+
+def call(*args):
+    run = subprocess.run([str(a) for a in args], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(str(a) for a in args)}\nexit code {run.returncode}\n{run.stdout}{run.stderr}")
+    return run.stdout
+
+
+def run_entry(tools, model, folder, line, ranks):
+    words = line.split()
+    name, files = words[0], folder / words[0]
+    args = []
+    for word in words[1:]:
+        kind, file = ("--input", "inputs") if word[0] == "<" else ("--expect", "expected")
+        args += [kind, f"{word[1:]}=@{files}.{file}.safetensors:{word[1:]}"]
+    call(tools / "ulyrun", model, "--entry", name, "--ranks", ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args)
+
+
+def check(tools, spec):
+    failures, n = [], 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        call(tools / "ulyc", spec, "-o", folder / "model.so")
+        for seed, sizes in enumerate(SIZES):
+            lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
+            for line in lines:
+                for ranks in RANKS:
+                    n += 1
+                    try:
+                        run_entry(tools, folder / "model.so", folder, line, ranks)
+                    except RuntimeError as error:
+                        failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {ranks} ranks: {error}")
+    return n, failures
+
+
+def main():
+    tools = pathlib.Path(sys.argv[1])
+    specs = [pathlib.Path(s) for s in sys.argv[2:]] or sorted(pathlib.Path(__file__).parent.glob("*.spec"))
+    failed = 0
+    for spec in specs:
+        n, failures = check(tools, spec)
+        print(f"{spec.name}: {n - len(failures)} of {n} as the reference")
+        for failure in failures:
+            print(failure)
+        failed += len(failures)
+    return failed > 0
+
+
+sys.exit(main())
