@@ -85,7 +85,7 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
     break;
   }
   case ULY_KERNEL_ROWSUM: add_hook(&text, "term", &kernel->u.rowsum.term); break;
-  case ULY_KERNEL_GATHER:
+  case ULY_KERNEL_GATHER: uly_text_add(&text, " ids=%s", uly_dtype_name(kernel->u.gather.ids)); break;
   case ULY_KERNEL_MOVE:
   case ULY_KERNEL_ROUND:
   case ULY_N_KERNEL_KINDS: break;
