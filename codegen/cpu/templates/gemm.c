@@ -75,6 +75,7 @@ ULY_INLINE void store(const uly_call *call, int part, place at, int64_t column, 
   }
 }
 
+// Without one, the result of a pair is its first sum.
 ULY_INLINE vf epilogue(const uly_call *call, int part, place at, int64_t column, int64_t n, vf a0, vf a1) {
   if (!uly_gemm_part_has_epilogue[part] || n <= 0) return a0;
   return uly_hook_gemm_epilogue(call, part, at.s, at.b, at.group * uly_gemm_part_group[part] + column, n, a0, a1);
