@@ -64,11 +64,11 @@ typedef struct uly_ast_index {
 } uly_ast_index;
 
 struct uly_ast_expr {
-  uint8_t kind;   // uly_ast_expr_kind
-  uint8_t op;     // UNARY, BINARY: uly_scalar
+  uint8_t kind;    // uly_ast_expr_kind
+  uint8_t op;      // UNARY, BINARY: uly_scalar
   uint16_t height; // of the tree below, at most ULY_MAX_HEIGHT
-  uly_loc loc;    // the whole expression
-  uly_loc op_loc; // UNARY, BINARY, THEN: the operator. CALL, INDEX: the brackets and what is inside. Else as loc
+  uly_loc loc;     // the whole expression
+  uly_loc op_loc;  // UNARY, BINARY, THEN: the operator. CALL, INDEX: the brackets and what is inside. Else as loc
   union {
     int64_t i;
     double f;
@@ -191,7 +191,7 @@ typedef struct uly_ast_decl {
       uly_ast_name *dims;
       int32_t n_dims;
     } grid;
-    struct { // FN, MASK, SCORE, LAYER, MODEL
+    struct {                 // FN, MASK, SCORE, LAYER, MODEL
       uly_ast_name *symbols; // [N]: LAYER and MODEL
       int32_t n_symbols;
       uly_ast_param *params;

@@ -139,6 +139,8 @@ bool uly_shape_unify(uly_checker *c, uly_scope *scope, uly_frame *frame, const u
 bool uly_shape_check(uly_checker *c, uly_scope *scope, const uly_ast_type *type, uly_str name, const uly_tensor_type *value, uly_loc loc);
 // Result of stretching |a| and |b| to each other; false where they do not fit.
 bool uly_shape_broadcast(const uly_tensor_type *a, const uly_tensor_type *b, uly_tensor_type *out);
+// The dim that counts rows: the last one of a size known only at bind, but not a batch in front of rows of constant number. |type| has dims.
+int32_t uly_shape_row_dim(const uly_checker *c, const uly_tensor_type *type);
 // Bytes of what is known of the size; false beyond the limit.
 bool uly_shape_fits(const uly_tensor_type *type);
 

@@ -51,7 +51,7 @@ typedef struct uly_diags {
   uly_arena *arena;
   uly_source *sources;
   int32_t n_sources, cap_sources;
-  uly_diag *first; // in the order of the text
+  uly_diag *first;              // in the order of the text
   int32_t n_errors, n_warnings; // counted beyond ULY_MAX_DIAGS too
 } uly_diags;
 

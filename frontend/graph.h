@@ -85,7 +85,7 @@ struct uly_graph_value {
     struct { // RMSNORM, LAYERNORM
       double eps;
     } norm;
-    struct { // HEADS: H. SUM, SLICE, CONCAT, SPLIT, SHIFT, SOFTMAX: dim
+    struct { // HEADS: H. CONCAT, SPLIT, SOFTMAX: dim
       int64_t count;
     } heads;
     struct {
@@ -103,6 +103,7 @@ struct uly_graph_value {
     struct {
       int64_t n;
       double fill;
+      int32_t dim;
     } shift;
     uly_attention_attrs *attention;
     struct { // REPEAT: operands are the initial values; body's arguments and yields match them

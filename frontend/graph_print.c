@@ -97,7 +97,7 @@ static void print_attributes(uly_text *text, const uly_graph_value *value, const
     uly_text_add(text, " dim=%d [%" PRId64 " : %" PRId64 "]%s", value->u.slice.dim, value->u.slice.begin, value->u.slice.end,
                  value->u.slice.drop ? " drop" : "");
     return;
-  case ULY_OP_SHIFT: uly_text_add(text, " n=%" PRId64 " fill=%g", value->u.shift.n, value->u.shift.fill); return;
+  case ULY_OP_SHIFT: uly_text_add(text, " n=%" PRId64 " fill=%g dim=%d", value->u.shift.n, value->u.shift.fill, value->u.shift.dim); return;
   case ULY_OP_SOFTMAX:
   case ULY_OP_SPLIT:
   case ULY_OP_CONCAT: uly_text_add(text, " dim=%" PRId64, value->u.heads.count); return;

@@ -40,10 +40,12 @@ uly_value uly_build_merge(uly_call *call) {
   return uly_build_tensor(value, call->args[0].weak);
 }
 
-// [B, S] of x, or [S] where it has one dim: the global row at each place.
+// [B, S] of x [B, S, …]: the global row at each place.
 static uly_value rows_of(uly_checker *c, uly_loc loc, const uly_tensor_type *x) {
-  uly_tensor_type type = {.dtype = ULY_I32, .rank = x->rank > 1 ? 2 : 1, .dims = {x->dims[0], x->dims[x->rank > 1 ? 1 : 0]}};
-  return uly_map_index(c, loc, &type, type.rank - 1);
+  int32_t dim = uly_shape_row_dim(c, x);
+  uly_tensor_type type = {.dtype = ULY_I32, .rank = dim + 1};
+  for (int32_t i = 0; i <= dim; i++) type.dims[i] = x->dims[i];
+  return uly_map_index(c, loc, &type, dim);
 }
 
 uly_value uly_build_position(uly_call *call) {
@@ -87,7 +89,8 @@ static uly_value angle_of_theta(uly_call *call) {
     return uly_poison();
   }
   uly_tensor_type half = {.dtype = ULY_I32, .rank = 1, .dims = {uly_dim_const(turned / 2)}};
-  uly_value at = call->given[ROPE_AT] ? call->args[ROPE_AT] : rows_of(c, loc, x), index = uly_map_index(c, loc, &half, 0);
+  uly_tensor_type rows = {.dtype = ULY_I32, .rank = 2, .dims = {x->dims[0], x->dims[1]}};
+  uly_value at = call->given[ROPE_AT] ? call->args[ROPE_AT] : uly_map_index(c, loc, &rows, 1), index = uly_map_index(c, loc, &half, 0);
   if (call->given[ROPE_AT] && (!uly_call_tensor(call, ROPE_AT) || !uly_call_rank(call, ROPE_AT, 1, 2))) return uly_poison();
   uly_tensor_type column = at.u.tensor->type;
   column.dims[column.rank++] = uly_dim_const(1);

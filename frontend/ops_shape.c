@@ -237,6 +237,7 @@ static uly_value build_shift(uly_checker *c, uly_loc loc, uly_value x, int64_t n
   uly_graph_value *value = uly_build_value(c, ULY_OP_SHIFT, loc, &x.u.tensor->type, &x.u.tensor, 1);
   value->u.shift.n = n;
   value->u.shift.fill = fill;
+  value->u.shift.dim = uly_shape_row_dim(c, &x.u.tensor->type);
   return uly_build_tensor(value, x.weak);
 }
 

@@ -113,6 +113,16 @@ bool uly_shape_broadcast(const uly_tensor_type *a, const uly_tensor_type *b, uly
   return true;
 }
 
+int32_t uly_shape_row_dim(const uly_checker *c, const uly_tensor_type *type) {
+  int32_t dim = type->rank - 1;
+  while (dim > 0 && uly_dim_is_const(type->dims[dim])) dim--;
+  if (dim > 0 || type->rank == 1) return dim;
+  for (int32_t i = 0; i < c->graph->n_axes; i++)
+    for (int32_t j = 0; j < c->graph->axes[i].n_symbols; j++)
+      if (c->graph->axes[i].symbols[j] == type->dims[0].symbol) return 0;
+  return 1;
+}
+
 // ---- declared types -------------------------------------------------------------------------------------------------------------------------------------------
 
 bool uly_dtype_is_tensor_type(const uly_ast_type *type) { return type->has_dims; }

@@ -229,7 +229,7 @@ static void run_concat(walk *w, const uly_graph_value *value, tensor *out) {
 }
 
 static uly_status run_along(const uly_graph_value *value, const tensor *x, tensor *out) {
-  int32_t dim = value->op == ULY_OP_SUM ? value->u.sum.dim : value->op == ULY_OP_SLICE ? value->u.slice.dim : x->rank > 1 ? 1 : 0;
+  int32_t dim = value->op == ULY_OP_SUM ? value->u.sum.dim : value->op == ULY_OP_SLICE ? value->u.slice.dim : value->u.shift.dim;
   int64_t outer = product(x, 0, dim), n = x->dims[dim], inner = product(x, dim + 1, x->rank);
   if (value->op == ULY_OP_SUM) return uly_ref_sum(x->data, outer, n, inner, out->data), ULY_OK;
   if (value->op == ULY_OP_SHIFT) return uly_ref_shift(x->data, outer, n, inner, value->u.shift.n, value->u.shift.fill, out->data), ULY_OK;

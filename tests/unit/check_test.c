@@ -251,6 +251,13 @@ static void means_divide_by_sizes(void **state) {
                "f32[B, 6] = sum dim=1 %0", "map {x0 / float(size(S))}", "f32[B, S, 1] = sum dim=2 keep", "map {x0 / 6.0}");
 }
 
+static void rows_are_found(void **state) {
+  (void)state;
+  ASSERT_LINES(HEAD "layer la(x: [B, S, 6]) -> i32[B, S] = position(x)\nlayer lb(x: [S, 6]) -> i32[S] = position(x)\nlayer lc(x: [B, 16, 6]) -> i32[B, 16] = position(x)\n"
+                    "layer ld(x: i32[B, S]) -> i32[B, S] = position(x)\nlayer le(x: [16]) -> i32[16] = position(x)\nlayer lf(x: [2 * S, 6, 3]) -> i32[2 * S] = position(x)\n",
+               "i32[B, S] = map {i1}", "i32[S] = map {i0}", "i32[B, 16] = map {i1}", "i32[B, S] = map {i1}", "i32[16] = map {i0}", "i32[2*S] = map {i0}");
+}
+
 static void ids_have_limits(void **state) {
   (void)state;
   uly_graph *graph =
@@ -300,7 +307,7 @@ static void losses_shift_labels(void **state) {
   (void)state;
   ASSERT_LINES(HEAD "model m(x: [B, S, 9], t: i32[B, S], doc: i32[B, S]) -> (a: f32[], b: f32[]) { return next_token_loss(x, t, doc = doc), cross_entropy(x, "
                     "t, ignore = 3) }\n",
-               "shift n=-1 fill=-100 %1", "shift n=-1 fill=-1 %2", "map {x0i == x1i} %2, %4", "map {if x0b then x1i else -100} %5, %3",
+               "shift n=-1 fill=-100 dim=1 %1", "shift n=-1 fill=-1 dim=1 %2", "map {x0i == x1i} %2, %4", "map {if x0b then x1i else -100} %5, %3",
                "f32[] = cross_entropy ignore=-100", "f32[] = cross_entropy ignore=3");
 }
 
@@ -339,6 +346,7 @@ int main(void) {
       cmocka_unit_test(symbols_unify_at_calls),
       cmocka_unit_test(indexing_slices_and_inserts),
       cmocka_unit_test(means_divide_by_sizes),
+      cmocka_unit_test(rows_are_found),
       cmocka_unit_test(ids_have_limits),
       cmocka_unit_test(masks_and_scores_share_captures),
       cmocka_unit_test(rope_forms_angles_in_float64),
