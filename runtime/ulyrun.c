@@ -11,6 +11,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/ulyrun_job.h"
+#include "runtime/ulyrun_progress.h"
 
 enum { MAX_RANKS = 1024, GRACE_MS = 500 };
 
@@ -211,7 +212,9 @@ static int run_mpi(run *r, bool speaks) {
   if (created != ULYRT_OK) return complain(speaks, (uly_status)created, e.text);
   r->n = ulyrt_comm_size(comm);
   r->results = calloc((size_t)r->n, sizeof *r->results);
+  if (speaks) uly_progress_start("running");
   uly_status status = r->results ? run_mpi_rank(r, comm, &mine, &error) : uly_fail(&error, ULY_EXHAUSTED, "no memory for %d ranks", r->n);
+  uly_progress_stop();
   int code = uly_status_exit_code(status);
   if (speaks && r->job.notes.len) fputs(r->job.notes.ptr, stderr);
   if (speaks) code = report(r, status, &error);
@@ -244,7 +247,9 @@ static int run_here(run *r) {
   if (r->results == MAP_FAILED) return complain(true, ULY_EXHAUSTED, "no memory for the results");
   uly_status status = uly_job_prepare(&r->job, &error);
   if (status == ULY_OK && r->job.notes.len) fputs(r->job.notes.ptr, stderr);
+  uly_progress_start("running");
   if (status == ULY_OK) status = r->options.procs ? run_processes(r, &error) : run_threads(r, &error);
+  uly_progress_stop();
   int code = report(r, status, &error);
   munmap(r->results, bytes);
   return code;
@@ -265,6 +270,9 @@ int main(int argc, char **argv) {
     code = 0;
   } else if (parsed && r.options.version) {
     if (speaks) printf("ulyrun %s\n", ulyrt_version());
+    code = 0;
+  } else if (parsed && (r.options.man || r.options.completion)) {
+    if (speaks) (r.options.man ? uly_options_man : uly_options_completion)(stdout);
     code = 0;
   } else if (argc == 1) {
     if (speaks) uly_options_help(stderr);

@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+
+#include "runtime/base/env.h"
 
 typedef enum kind { FLAG, TEXT, LIST, INT, REAL } kind;
 typedef struct row {
@@ -16,16 +19,52 @@ static const row rows[] = {
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
+static const char notes[] = "A SOURCE is @file.npy, @file.safetensors:key, @text (its bytes) or rand:seed=N.\n"
+                            "Under mpirun each process is a rank. ULYRT_TIMEOUT: seconds to wait for a rank.\n";
+
 void uly_options_help(FILE *out) {
   fputs("usage: ulyrun model.so [options]          run a compiled model\n\n", out);
   for (int i = 0; i < N_ROWS; i++) {
     char left[64];
+    if (!*rows[i].help) continue;
     snprintf(left, sizeof left, "%s%s%s", rows[i].name, *rows[i].argument ? " " : "", rows[i].argument);
     fprintf(out, "  %-22s%s\n", left, rows[i].help);
   }
-  fputs("\nA SOURCE is @file.npy, @file.safetensors:key, @text (its bytes) or rand:seed=N.\n"
-        "Under mpirun each process is a rank. ULYRT_TIMEOUT: seconds to wait for a rank.\n",
+  fprintf(out, "\n%s", notes);
+}
+
+// |text| with the hyphens of options kept from becoming dashes.
+static void print_roff(FILE *out, const char *text) {
+  for (; *text; text++) fprintf(out, *text == '-' ? "\\-" : "%c", *text);
+}
+
+void uly_options_man(FILE *out) {
+  fputs(".TH ULYRUN 1 \"\" \"ulyc " ULY_VERSION "\"\n.SH NAME\nulyrun \\- run a compiled model\n.SH SYNOPSIS\n.B ulyrun\n.I model.so\n[options]\n.SH OPTIONS\n",
         out);
+  for (int i = 0; i < N_ROWS; i++) {
+    if (!*rows[i].help) continue;
+    fputs(".TP\n.B ", out);
+    print_roff(out, rows[i].name);
+    fprintf(out, " %s\n", rows[i].argument);
+    print_roff(out, rows[i].help);
+    fputc('\n', out);
+  }
+  fputs(".SH SOURCES\n", out);
+  print_roff(out, notes);
+  fputs(".SH ENVIRONMENT\n", out);
+  for (int i = 0; i < ULY_N_ENV; i++) {
+    fprintf(out, ".TP\n.B %s\n", uly_env_get((uly_env)i)->name);
+    print_roff(out, uly_env_get((uly_env)i)->doc);
+    fputc('\n', out);
+  }
+  fputs(".SH EXIT STATUS\n0, 1 what was diagnosed, 2 usage, 3 mismatch, 69 missing backend, 70 internal error, 74 input or output, 75 a rank was lost\n", out);
+}
+
+void uly_options_completion(FILE *out) {
+  fputs("complete -o default -W \"", out);
+  for (int i = 0; i < N_ROWS; i++)
+    if (*rows[i].help) fprintf(out, "%s%s", i ? " " : "", rows[i].name);
+  fputs("\" ulyrun\n", out);
 }
 
 static const row *find_row(uly_str name, uly_text *error) {

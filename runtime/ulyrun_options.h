@@ -32,5 +32,7 @@ typedef struct uly_run_options {
 // Fills |out| from the command line; numbers that were not given keep what |out| holds. False: |error| says what is wrong (a line or two).
 bool uly_options_parse(uly_arena *arena, int argc, char **argv, uly_run_options *out, uly_text *error);
 void uly_options_help(FILE *out);
+void uly_options_man(FILE *out);
+void uly_options_completion(FILE *out);
 
 #endif
