@@ -42,8 +42,8 @@ uly_place uly_emit_place(uly_emitter *e, MlirValue value) {
 }
 
 uint32_t uly_emit_bytes(uly_emitter *e, uint32_t bytes, uint32_t flags, const char *name) {
-  return uly_program_add_buffers(e->program, (uly_buffer){.phase = ULY_PHASE_FORWARD, .bytes = bytes, .slots = 1, .flags = flags,
-                                                          .name = uly_program_name(e->program, uly_str_of(name))});
+  return uly_program_add_buffers(
+      e->program, (uly_buffer){.phase = ULY_PHASE_FORWARD, .bytes = bytes, .slots = 1, .flags = flags, .name = uly_program_name(e->program, uly_str_of(name))});
 }
 
 uly_operand uly_emit_buffer_operand(uint32_t buffer) { return (uly_operand){.kind = ULY_OPERAND_BUFFER, .index = buffer, .offset = ULY_NONE}; }
@@ -66,8 +66,13 @@ uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, ul
 
 static uint32_t add_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, const uly_type *type, uint32_t line) {
   uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, type);
-  uly_tensor t = {.role = role, .dtype = type->tensor.dtype, .entry = role == ULY_PARAM ? ULY_NONE : e->entry_row, .rank = (uint32_t)layout.rank,
-                  .names = names, .init = NAN, .spec_line = line};
+  uly_tensor t = {.role = role,
+                  .dtype = type->tensor.dtype,
+                  .entry = role == ULY_PARAM ? ULY_NONE : e->entry_row,
+                  .rank = (uint32_t)layout.rank,
+                  .names = names,
+                  .init = NAN,
+                  .spec_line = line};
   for (int32_t d = 0; d < layout.rank; d++) t.dims[d] = layout.global[d], t.start[d] = layout.start[d], t.local[d] = layout.local[d];
   return uly_program_add_tensors(e->program, t);
 }
@@ -90,8 +95,11 @@ uint32_t uly_emit_name(uly_emitter *e, uly_str name) { return uly_program_add_na
 // Whether parameter |t| goes by these names: then it is the same.
 static bool has_names(const uly_emitter *e, const uly_tensor *t, MlirAttribute names) {
   if (t->role != ULY_PARAM || t->names.count != (uint32_t)mlirArrayAttrGetNumElements(names)) return false;
-  uly_span have = e->program->names[t->names.first];
-  return uly_str_equal((uly_str){e->program->chars + have.first, have.count}, uly_attr_str(mlirArrayAttrGetElement(names, 0)));
+  for (uint32_t i = 0; i < t->names.count; i++) {
+    uly_span have = e->program->names[t->names.first + i];
+    if (!uly_str_equal((uly_str){e->program->chars + have.first, have.count}, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)))) return false;
+  }
+  return true;
 }
 
 // Entries share what has the same name: it must be the same thing.
@@ -121,12 +129,14 @@ uint32_t uly_emit_param(uly_emitter *e, MlirOperation op) {
   return row;
 }
 
-void uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot) {
-  if (mlirArrayAttrGetNumElements(uly_op_attr(param, "names")) == 1) return;
+int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot) {
+  if (mlirArrayAttrGetNumElements(uly_op_attr(param, "names")) == 1) return 0;
   int depth = 0;
-  for (MlirOperation op = mlirOperationGetParentOperation(param); !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op)) depth += uly_op_is(op, "scf.for");
+  for (MlirOperation op = mlirOperationGetParentOperation(param); !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op))
+    depth += uly_op_is(op, "scf.for");
   int64_t stride = 1;
   for (int d = depth - 1; d >= 0; d--) out_slot[d] = (int32_t)stride, stride *= e->loop_counts[d];
+  return depth;
 }
 
 uly_place uly_emit_param_place(uly_emitter *e, MlirOperation op) {
@@ -224,24 +234,27 @@ uly_place uly_emit_whole(uly_emitter *e, MlirValue value) {
 
 // ---- loops
 
-// Carried values live in one place. The initial value's own buffer is that place where nobody else reads it.
+// Carried values live in one place. The initial value's own buffer is that place where nobody else reads it, and an outer loop does not start from it again.
 static uly_place carried_place(uly_emitter *e, MlirOperation loop, MlirValue init) {
   uly_type type = uly_type_of(e->ir, init);
   uly_place place = uly_emit_whole(e, init);
   bool own = place.operand.kind == ULY_OPERAND_BUFFER && place.operand.offset == ULY_NONE && uly_value_n_uses(init) == 1 && !mlirValueIsABlockArgument(init);
   uly_kind kind = own ? uly_op_kind(uly_value_op(init)) : ULY_KIND_OTHER;
-  if (own && kind != ULY_KIND_HEADS && kind != ULY_KIND_MERGE && kind != ULY_KIND_CUT && kind != ULY_KIND_SLICE && !uly_op_is(uly_value_op(init), "scf.for")) return place;
+  own = own && mlirBlockEqual(mlirOperationGetBlock(uly_value_op(init)), mlirOperationGetBlock(loop));
+  if (own && kind != ULY_KIND_HEADS && kind != ULY_KIND_MERGE && kind != ULY_KIND_CUT && kind != ULY_KIND_SLICE && !uly_op_is(uly_value_op(init), "scf.for"))
+    return place;
   uly_place carried = uly_emit_buffer(e, &type, "carried");
   bool ok = uly_emit_copy(e, loop, &type, &place, &carried);
   ULY_ASSERT(ok);
   return carried;
 }
 
-static bool same_place(const uly_place *a, const uly_place *b) {
-  return a->operand.kind == b->operand.kind && a->operand.index == b->operand.index && a->operand.offset == b->operand.offset;
-}
+static bool same_memory(const uly_place *a, const uly_place *b) { return a->operand.kind == b->operand.kind && a->operand.index == b->operand.index; }
 
-// Brings the yields that stand elsewhere to their carried places, through copies of their own where one of them is still another's source.
+static bool same_place(const uly_place *a, const uly_place *b) { return same_memory(a, b) && a->operand.offset == b->operand.offset; }
+
+// Brings the yields that stand elsewhere to their carried places, through copies of their own where they stand, or are a part of, what another
+// copy overwrites.
 static void emit_yields(uly_emitter *e, MlirBlock block) {
   MlirOperation yield = terminator(block);
   intptr_t n = mlirOperationGetNumOperands(yield);
@@ -254,7 +267,7 @@ static void emit_yields(uly_emitter *e, MlirBlock block) {
     bool carried = false;
     for (intptr_t j = 0; j < n; j++) {
       uly_place other = uly_emit_place(e, mlirBlockGetArgument(block, j + 1));
-      carried |= j != i && same_place(&from[i], &other);
+      carried |= same_memory(&from[i], &other);
     }
     if (!carried || same_place(&from[i], &to)) continue;
     uly_place copy = uly_emit_buffer(e, &type, "swap");
@@ -280,7 +293,8 @@ bool uly_emit_repeat(uly_emitter *e, MlirOperation op) {
     uly_emit_set_place(e, uly_op_result(op, (int)i), place);
   }
   uint32_t line = uly_op_loc(e->ir, op).line, name = uly_program_name(e->program, ULY_STR("repeat"));
-  uly_step step = {.kind = ULY_STEP_LOOP, .items = uly_program_const(e->program, count), .scratch = ULY_NONE, .predicate = ULY_NONE, .name = name, .spec_line = line};
+  uly_step step = {
+      .kind = ULY_STEP_LOOP, .items = uly_program_const(e->program, count), .scratch = ULY_NONE, .predicate = ULY_NONE, .name = name, .spec_line = line};
   uint32_t loop = uly_program_add_steps(e->program, step);
   e->loop_counts[e->n_loops++] = count;
   uly_emit_block(e, body);
@@ -335,6 +349,5 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
 }
 
 void uly_emit_block(uly_emitter *e, MlirBlock block) {
-  for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
-    emit_op(e, op);
+  for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) emit_op(e, op);
 }

@@ -28,14 +28,14 @@ typedef struct uly_sending {
   MlirOperation op; // the cast in the IR
   uint32_t exchange;
   int32_t axis;
-  uint32_t row_elems;  // elements of one message row: cols · unit of the receiver (rows to heads), or of the sender (heads to rows)
+  uint32_t row_elems; // elements of one message row: cols · unit of the receiver (rows to heads), or of the sender (heads to rows)
   bool to_heads;
-  uint32_t part_offset[ULY_EXCHANGE_SLOTS]; // of operand j in a message row, elements
+  uint32_t part_offset[ULY_EXCHANGE_SLOTS];                                // of operand j in a message row, elements
   uint32_t part_first[ULY_EXCHANGE_SLOTS], part_count[ULY_EXCHANGE_SLOTS]; // heads of operand j that the receiver gets
-  uint32_t part_width[ULY_EXCHANGE_SLOTS];  // elements of one head
-  uint32_t batch;      // rows of the dims between the row dim and the heads
-  uint32_t receiver_row, receiver_rows; // heads to rows: the rows that the receiver gets
-  uint32_t written;    // bit set of operands that a kernel has written
+  uint32_t part_width[ULY_EXCHANGE_SLOTS];                                 // elements of one head
+  uint32_t batch;                                                          // rows of the dims between the row dim and the heads
+  uint32_t receiver_row, receiver_rows;                                    // heads to rows: the rows that the receiver gets
+  uint32_t written;                                                        // bit set of operands that a kernel has written
 } uly_sending;
 
 typedef struct uly_emitter {
@@ -77,9 +77,10 @@ uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, ul
 // The value in one piece: itself, or a copy of its segments.
 uly_place uly_emit_whole(uly_emitter *e, MlirValue value);
 uly_span uly_emit_chars(uly_emitter *e, uly_str name);
-uint32_t uly_emit_name(uly_emitter *e, uly_str name); // a row of the name table
+uint32_t uly_emit_name(uly_emitter *e, uly_str name);         // a row of the name table
 uint32_t uly_emit_param(uly_emitter *e, MlirOperation param); // tensor row
-void uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot); // how its names go with the loops around it
+// How a parameter's names go with the loops around it; returns how many loops those are.
+int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot);
 uly_place uly_emit_param_place(uly_emitter *e, MlirOperation param);
 void uly_emit_block(uly_emitter *e, MlirBlock block);
 bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
@@ -101,7 +102,8 @@ void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t ax
 int32_t uly_call_add_op(uly_call_builder *c, uly_operand operand, uint32_t access);
 int32_t uly_call_add_val(uly_call_builder *c, uint32_t node); // equal nodes share a slot
 void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name);
-void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int64_t repeat); // a load step, |repeat| times
+// A load step, in loops like the |n_loops| outermost ones around the call.
+void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int n_loops);
 
 // ---- hooks
 // How logical dims become the indices i0, i1, i2, c of a kernel.
@@ -124,7 +126,8 @@ typedef struct uly_hook_input {
   MlirValue value, scale, shift;
 } uly_hook_input;
 // The hook of |map| over |space|. A null map is the identity of input 0.
-void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs, uly_hook *out_hook);
+void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs,
+                    uly_hook *out_hook);
 // Reads |value| (an argument of the body) over |space|, dim by dim: a hook for an input without a map.
 void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook);
 uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access);
@@ -154,14 +157,15 @@ MlirOperation uly_emit_message_of(MlirValue value, int *out_operand);
 
 // ---- moves
 typedef struct uly_move_end {
-  uly_place place;         // strides of the dims; segmented or not
-  bool peers;              // destination: P pointers; cut along dim |cut| into [first, first + count), nodes of the peer, or whole to everyone where cut < 0
+  uly_place place; // strides of the dims; segmented or not
+  bool peers;      // destination: P pointers; cut along dim |cut| into [first, first + count), nodes of the peer, or whole to everyone where cut < 0
   int32_t axis, cut;
   uint32_t first, count, offset; // offset: elements, of the peer; ULY_NONE: 0
-  bool peer_strides;       // strides are nodes of the peer
+  bool peer_strides;             // strides are nodes of the peer
 } uly_move_end;
 // Copies a value with these local sizes, dims in the order given (outermost first).
-bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to);
+bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
+                   const uly_move_end *to);
 bool uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to);
 
 #endif

@@ -52,8 +52,13 @@ static uint32_t kernel_row(uly_call_builder *c) {
 
 static uly_step finish(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name) {
   uly_program *p = c->e->program;
-  uly_step step = {.kind = ULY_STEP_KERNEL, .a = kernel_row(c), .items = items, .scratch = scratch, .predicate = ULY_NONE,
-                   .name = uly_program_name(p, uly_str_of(name)), .spec_line = c->desc->loc.line};
+  uly_step step = {.kind = ULY_STEP_KERNEL,
+                   .a = kernel_row(c),
+                   .items = items,
+                   .scratch = scratch,
+                   .predicate = ULY_NONE,
+                   .name = uly_program_name(p, uly_str_of(name)),
+                   .spec_line = c->desc->loc.line};
   step.operands = (uly_span){p->n_operands, (uint32_t)c->n_ops};
   for (int i = 0; i < c->n_ops; i++) uly_program_add_operands(p, c->ops[i]);
   step.values = (uly_span){p->n_values, (uint32_t)c->n_vals};
@@ -74,20 +79,23 @@ static void add_load_step(uly_emitter *e, uly_step step) {
   e->load_steps[e->n_load_steps++] = step;
 }
 
-void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int64_t repeat) {
+void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int n_loops) {
   uly_emitter *e = c->e;
   uly_step kernel = finish(c, items, scratch, name);
-  if (repeat == 1) {
-    add_load_step(e, kernel);
-    return;
+  uint32_t first = e->n_load_steps, last = first + 2 * (uint32_t)n_loops; // LOOP × n, the kernel, END × n
+  uly_step loop = {.kind = ULY_STEP_LOOP, .scratch = ULY_NONE, .predicate = ULY_NONE, .name = kernel.name, .spec_line = kernel.spec_line};
+  for (int d = 0; d < n_loops; d++) {
+    loop.items = uly_program_const(e->program, e->loop_counts[d]);
+    loop.b = last - (uint32_t)d;
+    add_load_step(e, loop);
   }
-  uly_step loop = {.kind = ULY_STEP_LOOP, .b = e->n_load_steps + 2, .items = uly_program_const(e->program, repeat), .scratch = ULY_NONE, .predicate = ULY_NONE,
-                   .name = kernel.name, .spec_line = kernel.spec_line};
-  uly_step end = loop;
-  end.kind = ULY_STEP_END, end.b = e->n_load_steps;
-  add_load_step(e, loop);
   add_load_step(e, kernel);
-  add_load_step(e, end);
+  loop.kind = ULY_STEP_END;
+  for (int d = n_loops - 1; d >= 0; d--) {
+    loop.items = uly_program_const(e->program, e->loop_counts[d]);
+    loop.b = first + (uint32_t)d;
+    add_load_step(e, loop);
+  }
 }
 
 // ---- hooks
@@ -106,9 +114,7 @@ uly_place uly_site_place(const uly_site *site, MlirValue argument) {
 
 MlirValue uly_site_return(const uly_site *site, int i) { return mlirOperationGetOperand(mlirBlockGetTerminator(site->body), i); }
 
-static bool is_const(const uly_program *p, uint32_t node, int64_t value) {
-  return p->nodes[node].kind == ULY_NODE_CONST && p->nodes[node].value == value;
-}
+static bool is_const(const uly_program *p, uint32_t node, int64_t value) { return p->nodes[node].kind == ULY_NODE_CONST && p->nodes[node].value == value; }
 
 // The operand at index[d] over its dim d (-1: not indexed).
 uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access) {
@@ -118,8 +124,7 @@ uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place
   for (int i = 0; i < ULY_HOOK_INDICES; i++) sum[i] = uly_program_const(p, 0);
   for (int32_t d = 0; d < type->tensor.rank; d++)
     if (index[d] >= 0) sum[index[d]] = uly_add(p, sum[index[d]], place->stride[d]);
-  for (int i = 0; i < ULY_HOOK_INDICES; i++)
-    o.stride[i] = is_const(p, sum[i], 0) ? -1 : is_const(p, sum[i], 1) ? -2 : uly_call_add_val(c, sum[i]);
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) o.stride[i] = is_const(p, sum[i], 0) ? -1 : is_const(p, sum[i], 1) ? -2 : uly_call_add_val(c, sum[i]);
   return o;
 }
 
@@ -150,8 +155,10 @@ static int32_t input_leaf(hook_context *h, uly_expr_builder *b, int32_t j) {
   static const int32_t column[ULY_GRAPH_MAX_DIMS] = {ULY_HOOK_INDICES - 1};
   const uly_hook_input *in = &h->inputs[j];
   int32_t x = uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, j);
-  if (!mlirValueIsNull(in->scale)) x = uly_expr_op(b, ULY_SC_MUL, (int32_t[]){x, uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, add_hook_operand(h, in->scale, column))}, 2);
-  if (!mlirValueIsNull(in->shift)) x = uly_expr_op(b, ULY_SC_ADD, (int32_t[]){x, uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, add_hook_operand(h, in->shift, column))}, 2);
+  if (!mlirValueIsNull(in->scale))
+    x = uly_expr_op(b, ULY_SC_MUL, (int32_t[]){x, uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, add_hook_operand(h, in->scale, column))}, 2);
+  if (!mlirValueIsNull(in->shift))
+    x = uly_expr_op(b, ULY_SC_ADD, (int32_t[]){x, uly_expr_leaf(b, ULY_SC_OPERAND, ULY_SCALAR_FLOAT, add_hook_operand(h, in->shift, column))}, 2);
   return x;
 }
 
@@ -191,7 +198,8 @@ static int32_t hook_leaf(void *context, uly_expr_builder *b, const uly_expr_node
   return -1;
 }
 
-void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs, uly_hook *out_hook) {
+void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs,
+                    uly_hook *out_hook) {
   uly_emitter *e = c->e;
   *out_hook = empty_hook(n_inputs);
   hook_context h = {.c = c, .site = site, .map = map, .space = space, .inputs = inputs, .hook = out_hook};

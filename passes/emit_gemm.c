@@ -51,20 +51,20 @@ static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
   return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * k * ULY_PANEL * 4);
 }
 
-// Packs a part's weights: once at load where they are parameters (|names| times), in every run where they are computed (names = 0).
-static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to, int64_t names) {
+// Packs a part's weights: at load where they are parameters, once for each iteration of the |n_loops| outermost loops around the call; in every run where they are computed
+// (n_loops < 0).
+static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to, int n_loops) {
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .n_groups = d->n_groups, .group = d->group, .rope = d->rope};
   for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
     uly_place w = uly_site_place(site, operand(p->linear[i], 1));
-    if (names > 0) memset(w.operand.slot, 0, sizeof w.operand.slot), w.operand.slot[0] = 1;
     uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);
   }
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
   uint32_t items = uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope));
-  if (names > 0)
-    uly_call_end_load(&c, items, ULY_NONE, "pack", names);
+  if (n_loops >= 0)
+    uly_call_end_load(&c, items, ULY_NONE, "pack", n_loops);
   else
     uly_call_end(&c, items, ULY_NONE, "pack");
 }
@@ -95,15 +95,14 @@ static uly_operand emit_weights(const uly_site *site, const part *parts, const u
     e->program->buffers[buffer].phase = ULY_PHASE_LOAD;
     e->program->buffers[buffer].slots = (uint32_t)names;
   }
+  int n_loops = names > 0 ? uly_emit_param_slots(e, param, weights.slot) : -1;
   uint32_t offset = uly_program_const(e->program, 0);
   for (int i = 0; i < gemm->n_parts; i++) {
     uly_operand to = weights;
     to.offset = offset;
-    if (names > 1) to.slot[0] = 1;
-    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to, names);
+    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to, n_loops);
     offset = uly_add(e->program, offset, part_bytes(e, &gemm->parts[i], gemm->k));
   }
-  if (names > 0) uly_emit_param_slots(e, param, weights.slot);
   return weights;
 }
 
@@ -180,9 +179,11 @@ bool uly_emit_gemm(const uly_site *site) {
   for (int i = 0; i < n; i++) parts[i] = read_part(site, i);
   uly_type x = uly_type_of(e->ir, operand(parts[0].linear[0], 0)), y = uly_type_of(e->ir, uly_op_result(parts[0].linear[0], 0));
   uly_space in, out;
-  if (!uly_space_of(e, &x, &in) || !uly_space_of(e, &y, &out) || x.tensor.rank > 3) return uly_emit_unsupported(e, site->call, "a linear of a tensor with more than three dims");
+  if (!uly_space_of(e, &x, &in) || !uly_space_of(e, &y, &out) || x.tensor.rank > 3)
+    return uly_emit_unsupported(e, site->call, "a linear of a tensor with more than three dims");
   int exchange_operand;
-  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(uly_op_result(site->call, 0), &exchange_operand))};
+  uly_gemm_desc gemm = {
+      .k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(uly_op_result(site->call, 0), &exchange_operand))};
   for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i]);
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);

@@ -1,12 +1,13 @@
-"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference.
+"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's.
 Usage: check_layers.py BIN [SPEC…]"""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 SIZES = [{"B": 2, "S": 13, "T": 17}, {"B": 1, "S": 3, "T": 5}, {"B": 3, "S": 40, "T": 33}]
-RANKS = [1, 2, 5]
+RANKS = [1, 2, 3, 5]
 
 
 def call(*args):
@@ -23,7 +24,8 @@ def run_entry(tools, model, folder, line, ranks):
     for word in words[1:]:
         kind, file = ("--input", "inputs") if word[0] == "<" else ("--expect", "expected")
         args += [kind, f"{word[1:]}=@{files}.{file}.safetensors:{word[1:]}"]
-    call(tools / "ulyrun", model, "--entry", name, "--ranks", ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args)
+    out = call(tools / "ulyrun", model, "--entry", name, "--ranks", ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args)
+    return re.findall(r"hash ([0-9a-f]+)", out)
 
 
 def check(tools, spec):
@@ -34,10 +36,14 @@ def check(tools, spec):
         for seed, sizes in enumerate(SIZES):
             lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
             for line in lines:
+                one = None
                 for ranks in RANKS:
                     n += 1
                     try:
-                        run_entry(tools, folder / "model.so", folder, line, ranks)
+                        hashes = run_entry(tools, folder / "model.so", folder, line, ranks)
+                        one = one or hashes
+                        if hashes != one or len(hashes) != line.count(" >"):
+                            raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
                     except RuntimeError as error:
                         failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {ranks} ranks: {error}")
     return n, failures
