@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -95,7 +96,104 @@ static void random_delays(void **state) {
   }
 }
 
+// ---- one way ------------------------------------------------------------------------------------------------------------------------------
+// A loop of one exchange with one buffer, and readers that take their time: only the post keeps a fast peer from overwriting what is still read.
+
+static void dawdle(int64_t seed, int64_t rank, int64_t round) {
+  uint64_t z = (uint64_t)(seed * 1000003 + rank * 7919 + round * 104729);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  if (z >> 62 == 0) usleep((unsigned)(z % 400));
+}
+
+// Ops: round, peers. Values: own rank. Every message is the round's number.
+static void one_way_put(const uly_call *c) {
+  int64_t round = ++*(int64_t *)c->op[0].p[0];
+  for (int64_t p = 0; p < c->op[1].n; p++) *(int64_t *)c->op[1].p[p] = round;
+}
+
+// Ops: round, segments, out. Values: own rank, seed. Counts messages that are not of this round, then rounds.
+static void one_way_read(const uly_call *c) {
+  int64_t round = *(const int64_t *)c->op[0].p[0], *out = c->op[2].p[0];
+  dawdle(c->val[1][0], c->val[0][0], round);
+  for (int64_t p = 0; p < c->op[1].n; p++) out[0] += *(const volatile int64_t *)c->op[1].p[p] != round;
+  out[1] = round;
+}
+
+enum { ONE_WAY_ROUNDS = 200 };
+
+static fx_program *one_way_program(void) {
+  fx_program *f = fx_create();
+  uint32_t seed = fx_symbol(f, "seed", 0), axis = fx_axis(f, "sp"), two = fx_const(f, 2), one = fx_const(f, 1), eight = fx_const(f, 8);
+  fx_tensor(f, ULY_OUTPUT, "out", ULY_I64, 1, &two);
+  uint32_t round = fx_buffer(f, "round", eight, 0);
+  uly_exchange x = {.axis = axis,
+                    .unit = eight,
+                    .rows = one,
+                    .row_start = fx_place(f, axis),
+                    .cols = one,
+                    .col_start = fx_const(f, 0),
+                    .dtype = ULY_I64,
+                    .name = fx_name(f, "x")};
+  x.receive = fx_buffer(f, "receive", fx_mul(f, eight, fx_size(f, axis)), ULY_BUFFER_RECEIVE);
+  x.send = fx_buffer(f, "send", eight, 0);
+  uint32_t way = uly_program_add_exchanges(f->p, x);
+  uint32_t loop = fx_step(f, ULY_STEP_LOOP, 0, fx_const(f, ONE_WAY_ROUNDS));
+  fx_step(f, ULY_STEP_POST, way, 0);
+  fx_step(f, ULY_STEP_KERNEL, fx_kernel(f, "put", one_way_put), one);
+  fx_operand(f, ULY_OPERAND_BUFFER, round, ULY_READ | ULY_WRITE);
+  fx_operand(f, ULY_OPERAND_PEERS, way, ULY_WRITE);
+  fx_step(f, ULY_STEP_SEND, way, 0);
+  fx_step(f, ULY_STEP_WAIT, way, 0);
+  fx_step(f, ULY_STEP_KERNEL, fx_kernel(f, "read", one_way_read), one);
+  fx_operand(f, ULY_OPERAND_BUFFER, round, ULY_READ);
+  fx_operand(f, ULY_OPERAND_SEGMENTS, way, ULY_READ);
+  fx_operand(f, ULY_OPERAND_TENSOR, 0, ULY_WRITE);
+  fx_value(f, fx_place(f, axis), ULY_NONE);
+  fx_value(f, seed, ULY_NONE);
+  fx_end(f, loop);
+  fx_entry(f, "one_way", 0, 1, 0, 0);
+  fx_finish(f);
+  return f;
+}
+
+typedef struct one_way {
+  uly_loaded *loaded;
+  int64_t seed, out[MAX_RANKS][2];
+  uly_status status[MAX_RANKS];
+} one_way;
+
+static void one_way_body(uly_comm *comm, void *context) {
+  one_way *j = context;
+  uly_bound *bound = NULL;
+  uly_error error;
+  uly_bind_options options = {.symbols = &j->seed, .comms = {comm}, .threads = 1};
+  void *tensors[] = {j->out[comm->rank]};
+  j->status[comm->rank] = uly_bind(j->loaded, &options, &error, &bound);
+  if (bound) j->status[comm->rank] = uly_run(bound, tensors, &error);
+  uly_bound_destroy(bound);
+}
+
+static void readers_take_their_time(void **state) {
+  (void)state;
+  fx_program *f = one_way_program();
+  uly_error error;
+  one_way j = {.seed = 1};
+  assert_int_equal(uly_loaded_create(&f->model, &error, &j.loaded), ULY_OK);
+  for (; j.seed < 8; j.seed++) {
+    int n = 2 + (int)j.seed % 4;
+    run_ranks(n, 30, one_way_body, &j);
+    for (int r = 0; r < n; r++) {
+      assert_int_equal(j.status[r], ULY_OK);
+      assert_int_equal(j.out[r][0], 0);
+      assert_int_equal(j.out[r][1], ONE_WAY_ROUNDS);
+    }
+  }
+  uly_loaded_destroy(j.loaded);
+  fx_destroy(f);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(every_shape), cmocka_unit_test(random_delays)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_rank), cmocka_unit_test(every_shape), cmocka_unit_test(random_delays),
+                                     cmocka_unit_test(readers_take_their_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
