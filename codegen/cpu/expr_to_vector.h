@@ -3,7 +3,7 @@
 #ifndef ULY_CODEGEN_CPU_EXPR_TO_VECTOR_H
 #define ULY_CODEGEN_CPU_EXPR_TO_VECTOR_H
 
-#include "codegen/cpu/ir.h"
+#include "codegen/cpu/llvm_builder.h"
 #include "frontend/expr.h"
 
 // Gives the leaves: coordinates and sizes as i64, operands and loads in the node's type (floats f32 or f64). |args|: a LOAD's indices, i64.

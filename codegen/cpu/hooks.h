@@ -2,7 +2,7 @@
 #ifndef ULY_CODEGEN_CPU_HOOKS_H
 #define ULY_CODEGEN_CPU_HOOKS_H
 
-#include "codegen/cpu/ir.h"
+#include "codegen/cpu/llvm_builder.h"
 #include "passes/program.h"
 
 // Defines every hook that ir->module declares. Hooks that the kernel does not have get bodies that are never reached.

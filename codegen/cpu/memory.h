@@ -3,7 +3,7 @@
 #ifndef ULY_CODEGEN_CPU_MEMORY_H
 #define ULY_CODEGEN_CPU_MEMORY_H
 
-#include "codegen/cpu/ir.h"
+#include "codegen/cpu/llvm_builder.h"
 #include "runtime/base/dtype.h"
 
 // The lanes' elements: pointer[index], where index is a scalar for one element that all lanes share, or a vector; NULL: lane l at pointer[l].

@@ -7,7 +7,7 @@
 #ifndef ULY_CODEGEN_CPU_VECTOR_MATH_H
 #define ULY_CODEGEN_CPU_VECTOR_MATH_H
 
-#include "codegen/cpu/ir.h"
+#include "codegen/cpu/llvm_builder.h"
 
 LLVMValueRef uly_math_exp(uly_ir *ir, LLVMValueRef x);
 LLVMValueRef uly_math_exp2(uly_ir *ir, LLVMValueRef x);

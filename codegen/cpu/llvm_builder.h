@@ -1,7 +1,7 @@
 // Building LLVM IR for hooks: what every emitter here needs of the LLVM C API. Values are scalars, or vectors of `lanes` elements; everything that
 // takes a value works on both, so that what is the same for all lanes is computed once.
-#ifndef ULY_CODEGEN_CPU_IR_H
-#define ULY_CODEGEN_CPU_IR_H
+#ifndef ULY_CODEGEN_CPU_LLVM_BUILDER_H
+#define ULY_CODEGEN_CPU_LLVM_BUILDER_H
 
 #include <llvm-c/Core.h>
 #include <stdbool.h>

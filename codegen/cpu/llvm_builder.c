@@ -1,4 +1,4 @@
-#include "codegen/cpu/ir.h"
+#include "codegen/cpu/llvm_builder.h"
 
 #include <string.h>
 
