@@ -56,6 +56,7 @@ typedef struct uly_emitter {
   uly_str *kernel_texts; // by kernel
   uint32_t cap_kernel_texts;
   uint32_t first_output; // tensor row of result 0
+  uint32_t when;         // node: whether the entry can run at these sizes, 1 or 0
 } uly_emitter;
 
 // The whole pass. NULL, with diagnostics, where something is not supported yet.

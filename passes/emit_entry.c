@@ -16,8 +16,14 @@ static void add_tensor(uly_emitter *e, uly_tensor_role role, const char *list, i
   ULY_ASSERT(ok);
   MlirAttribute name = item_attr(e->entry, list, i, "uly.name"), limit = item_attr(e->entry, list, i, "uly.id_limit");
   uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, &type);
-  uly_tensor t = {.role = role, .dtype = type.tensor.dtype, .entry = e->entry_row, .rank = (uint32_t)layout.rank, .names = {uly_emit_name(e, mlirAttributeIsNull(name) ? ULY_STR("out") : uly_attr_str(name)), 1},
-                  .id_limit = mlirAttributeIsNull(limit) ? 0 : mlirIntegerAttrGetValueInt(limit), .init = NAN, .spec_line = line};
+  uly_tensor t = {.role = role,
+                  .dtype = type.tensor.dtype,
+                  .entry = e->entry_row,
+                  .rank = (uint32_t)layout.rank,
+                  .names = {uly_emit_name(e, mlirAttributeIsNull(name) ? ULY_STR("out") : uly_attr_str(name)), 1},
+                  .id_limit = mlirAttributeIsNull(limit) ? 0 : mlirIntegerAttrGetValueInt(limit),
+                  .init = NAN,
+                  .spec_line = line};
   for (int32_t d = 0; d < layout.rank; d++) t.dims[d] = layout.global[d], t.start[d] = layout.start[d], t.local[d] = layout.local[d];
   uint32_t row = uly_program_add_tensors(e->program, t);
   if (role != ULY_INPUT) return;
@@ -94,6 +100,7 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
   uly_entry entry = {.name = uly_program_name(e->program, uly_op_str(func, "sym_name")), .when = ULY_NONE, .tensors = {e->program->n_tensors, 0}};
   e->entry = func;
   e->entry_row = e->program->n_entries;
+  e->when = uly_program_const(e->program, 1);
   for (intptr_t i = 0; i < mlirBlockGetNumArguments(body); i++) add_tensor(e, ULY_INPUT, "arg_attrs", i, mlirValueGetType(mlirBlockGetArgument(body, i)), line);
   e->first_output = e->program->n_tensors;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(ret); i++)
@@ -105,6 +112,7 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
   entry.steps[ULY_PHASE_FORWARD] = (uly_span){first_step, e->program->n_steps - first_step};
   entry.steps[ULY_PHASE_LOAD] = append_load_steps(e);
   entry.params = used_params(e, entry.steps);
+  if (e->program->nodes[e->when].kind != ULY_NODE_CONST) entry.when = e->when;
   e->n_load_steps = 0;
   e->n_sendings = 0;
   uly_program_add_entries(e->program, entry);
@@ -112,10 +120,8 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
 
 uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
   uly_emitter e = {.ir = ir, .arena = ir->arena, .program = uly_program_create(ir->arena), .module = module};
-  for (int32_t s = 0; s < ir->names.n_symbols; s++)
-    uly_program_add_symbols(e.program, (uly_symbol){uly_emit_chars(&e, ir->names.symbols[s]), 1});
-  for (int32_t a = 0; a < ir->names.n_axes; a++)
-    uly_program_add_axes(e.program, (uly_axis){uly_emit_chars(&e, ir->names.axes[a].name)});
+  for (int32_t s = 0; s < ir->names.n_symbols; s++) uly_program_add_symbols(e.program, (uly_symbol){uly_emit_chars(&e, ir->names.symbols[s]), 1});
+  for (int32_t a = 0; a < ir->names.n_axes; a++) uly_program_add_axes(e.program, (uly_axis){uly_emit_chars(&e, ir->names.axes[a].name)});
   uly_ops ops = uly_block_ops(ir, uly_op_body(module));
   for (int i = 0; i < ops.n; i++)
     if (uly_op_has(ops.at[i], "uly.entry")) emit_entry(&e, ops.at[i]);

@@ -28,8 +28,13 @@ MlirOperation uly_emit_message_of(MlirValue value, int *out_operand) {
 }
 
 static void add_step(uly_emitter *e, MlirOperation op, uly_step_kind kind, uint32_t exchange) {
-  uly_program_add_steps(e->program, (uly_step){.kind = kind, .a = exchange, .items = zero(e), .scratch = ULY_NONE, .predicate = ULY_NONE,
-                                               .name = e->program->exchanges[exchange].name, .spec_line = uly_op_loc(e->ir, op).line});
+  uly_program_add_steps(e->program, (uly_step){.kind = kind,
+                                               .a = exchange,
+                                               .items = zero(e),
+                                               .scratch = ULY_NONE,
+                                               .predicate = ULY_NONE,
+                                               .name = e->program->exchanges[exchange].name,
+                                               .spec_line = uly_op_loc(e->ir, op).line});
 }
 
 static uint32_t peer_node(uly_emitter *e, uly_node_kind kind, uint32_t node, int32_t axis) {
@@ -188,16 +193,22 @@ static void order_with_first(const uly_layout *layout, int32_t first, int32_t *o
 }
 
 // Everyone gets |sizes| elements of |from| from each rank, dim |dim| outermost: rows of them at the sender, all of them |total|. Returns where they stand.
-static uly_place gather(uly_emitter *e, MlirOperation op, int32_t axis, uly_dtype dtype, const uly_layout *layout, const uint32_t *sizes, int32_t dim, uint32_t row_start,
-                        uint32_t total, uly_place from) {
+static uly_place gather(uly_emitter *e, MlirOperation op, int32_t axis, uly_dtype dtype, const uly_layout *layout, const uint32_t *sizes, int32_t dim,
+                        uint32_t row_start, uint32_t total, uly_place from) {
   uly_program *p = e->program;
   int32_t order[ULY_GRAPH_MAX_DIMS];
   order_with_first(layout, dim, order);
   uly_move_end source = {.place = from}, to = {.peers = true, .axis = axis, .cut = -1, .offset = ULY_NONE};
   uint32_t n = one(e);
   for (int32_t i = layout->rank - 1; i >= 0; i--) to.place.stride[order[i]] = n, n = i ? uly_mul(p, n, sizes[order[i]]) : n;
-  uly_exchange x = {.axis = (uint32_t)axis, .unit = uly_scale(p, n, uly_dtype_bytes(dtype)), .rows = sizes[dim], .row_start = row_start, .cols = one(e), .col_start = zero(e),
-                    .dtype = dtype, .flags = ULY_EXCHANGE_GATHER};
+  uly_exchange x = {.axis = (uint32_t)axis,
+                    .unit = uly_scale(p, n, uly_dtype_bytes(dtype)),
+                    .rows = sizes[dim],
+                    .row_start = row_start,
+                    .cols = one(e),
+                    .col_start = zero(e),
+                    .dtype = dtype,
+                    .flags = ULY_EXCHANGE_GATHER};
   uint32_t exchange = add_exchange(e, op, x, total, sizes[dim], "all-gather");
   to.place.operand = (uly_operand){.kind = ULY_OPERAND_PEERS, .index = exchange, .offset = ULY_NONE};
   bool ok = uly_emit_move(e, op, dtype, layout->rank, order, sizes, &source, &to);
@@ -241,6 +252,12 @@ static uly_place drop_dim(uly_place place, int32_t dim, bool drop) {
   return place;
 }
 
+// The entry runs only where the dim reaches |end|.
+static void require_size(uly_emitter *e, uint32_t size, uint32_t end) {
+  uint32_t enough = op2(e, ULY_NODE_MAX, zero(e), uly_add(e->program, op2(e, ULY_NODE_SUB, size, end), one(e)));
+  e->when = op2(e, ULY_NODE_MIN, e->when, op2(e, ULY_NODE_MIN, enough, one(e)));
+}
+
 bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
   uly_program *p = e->program;
   uly_type type = uly_type_of(e->ir, operand(op, 0));
@@ -248,6 +265,7 @@ bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
   int32_t dim = (int32_t)uly_op_i64(op, "dim", 0), axis = -1;
   uint32_t begin = uly_program_const(p, uly_op_i64(op, "begin", 0)), end = uly_program_const(p, uly_op_i64(op, "end", 0));
   uly_place from = uly_emit_whole(e, operand(op, 0));
+  require_size(e, layout.global[dim], end);
   for (int32_t a = 0; a < type.n_axes; a++)
     if (uly_dist_cuts(type.dist[a], dim)) axis = a;
   if (axis >= 0) {

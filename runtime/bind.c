@@ -68,6 +68,20 @@ static uly_status eval_nodes(uly_bound *b, uly_error *error) {
   return ULY_OK;
 }
 
+// A slice of rows ends beyond them, at these sizes.
+static uly_status fail_variant(const uly_bound *b, uly_error *error) {
+  const uly_tables *t = &b->loaded->tables;
+  char sizes[160] = "";
+  size_t n = 0;
+  for (uint32_t i = 0; i < t->n_symbols && n < sizeof sizes; i++) {
+    uly_str name = uly_tables_text(t, t->symbols[i].name);
+    if (b->symbols[i] != ULY_NO_VALUE)
+      n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s = %lld", n ? ", " : "", ULY_STR_ARG(name), (long long)b->symbols[i]);
+  }
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "entry \"%.*s\" cannot run at %s: it takes rows beyond the last one",
+                  ULY_STR_ARG(uly_tables_name(t, t->entries[b->entry].name)), sizes);
+}
+
 static uly_status pick_variant(uly_bound *b, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
   for (uint32_t i = b->entry; i < t->n_entries; i++) {
@@ -78,7 +92,7 @@ static uly_status pick_variant(uly_bound *b, uly_error *error) {
     b->entry = i;
     return ULY_OK;
   }
-  return uly_fail(error, ULY_UNSUPPORTED, "no variant of entry \"%.*s\" is made for these sizes", ULY_STR_ARG(uly_tables_name(t, t->entries[b->entry].name)));
+  return fail_variant(b, error);
 }
 
 static uly_status count_threads(const uly_bound *b, int wanted, uly_error *error, int *out_threads) {

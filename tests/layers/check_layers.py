@@ -28,11 +28,23 @@ def run_entry(tools, model, folder, line, ranks):
     return re.findall(r"hash ([0-9a-f]+)", out)
 
 
+def check_refusals(tools, spec, model):
+    """Lines `# refused: ENTRY at SIZES: MESSAGE` of the spec, on one and on three ranks."""
+    failures, lines = [], re.findall(r"^# refused: (\w+) at (\S+): (.*)$", spec.read_text(), re.M)
+    for entry, sizes, message in lines:
+        for ranks in "1", "3":
+            run = subprocess.run([tools / "ulyrun", model, "--entry", entry, "--at", sizes, "--ranks", ranks, "--weights", "rand:seed=1", "--input", "x=rand:seed=1"],
+                                 capture_output=True, text=True)
+            if run.returncode == 0 or message not in run.stderr:
+                failures.append(f"{spec.name} {entry} at {sizes}, {ranks} ranks: exit code {run.returncode}, {run.stderr}")
+    return 2 * len(lines), failures
+
+
 def check(tools, spec):
-    failures, n = [], 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         call(tools / "ulyc", spec, "-o", folder / "model.so")
+        n, failures = check_refusals(tools, spec, folder / "model.so")
         for seed, sizes in enumerate(SIZES):
             lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
             for line in lines:
