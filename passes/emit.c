@@ -281,12 +281,23 @@ static void emit_yields(uly_emitter *e, MlirBlock block) {
   }
 }
 
+// Segments that the body reads are copied together once, before the loop.
+static void gather_inputs(uly_emitter *e, MlirOperation loop) {
+  uly_ops ops = uly_ir_collect(e->ir, loop);
+  for (int i = 0; i < ops.n; i++)
+    for (intptr_t j = 0; j < mlirOperationGetNumOperands(ops.at[i]); j++) {
+      uly_value_entry *known = find_value(e, mlirOperationGetOperand(ops.at[i], j).ptr);
+      if (known->key && known->place.segmented) uly_emit_whole(e, mlirOperationGetOperand(ops.at[i], j));
+    }
+}
+
 bool uly_emit_repeat(uly_emitter *e, MlirOperation op) {
   int64_t count = uly_loop_count(op);
   MlirBlock body = uly_op_body(op);
   if (count < 0) return uly_emit_unsupported(e, op, "a repeat count that is not a constant");
   if (e->n_loops == ULY_MAX_LOOPS) return uly_emit_unsupported(e, op, "repeats nested deeper than four");
   intptr_t n = mlirOperationGetNumResults(op);
+  gather_inputs(e, op);
   for (intptr_t i = 0; i < n; i++) {
     uly_place place = carried_place(e, op, mlirOperationGetOperand(op, 3 + i));
     uly_emit_set_place(e, mlirBlockGetArgument(body, i + 1), place);
