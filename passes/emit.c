@@ -284,7 +284,7 @@ static void emit_yields(uly_emitter *e, MlirBlock block) {
 // Segments that the body reads are copied together once, before the loop.
 static void gather_inputs(uly_emitter *e, MlirOperation loop) {
   uly_ops ops = uly_ir_collect(e->ir, loop);
-  for (int i = 0; i < ops.n; i++)
+  for (int i = 0; e->n_values && i < ops.n; i++)
     for (intptr_t j = 0; j < mlirOperationGetNumOperands(ops.at[i]); j++) {
       uly_value_entry *known = find_value(e, mlirOperationGetOperand(ops.at[i], j).ptr);
       if (known->key && known->place.segmented) uly_emit_whole(e, mlirOperationGetOperand(ops.at[i], j));
