@@ -48,14 +48,18 @@ static uly_diag *new_diag(uly_diags *diags, uly_loc loc, uly_diag_id id, const c
 }
 
 uly_diag *uly_diag_add(uly_diags *diags, uly_loc loc, uly_diag_id id, const char *format, ...) {
+  int32_t *count = rows[id].severity == ULY_ERROR ? &diags->n_errors : &diags->n_warnings;
+  if (*count >= ULY_MAX_DIAGS) { // nothing is made: a long file may have millions
+    *count += *count < INT32_MAX;
+    return &diags->dropped;
+  }
   va_list args;
   va_start(args, format);
   uly_diag *d = new_diag(diags, loc, id, format, args);
   va_end(args);
   for (const uly_diag *o = diags->first; o; o = o->next)
-    if (o->id == id && o->loc.begin == loc.begin && o->loc.end == loc.end && uly_str_equal(o->message, d->message)) return d;
-  int32_t *count = d->severity == ULY_ERROR ? &diags->n_errors : &diags->n_warnings;
-  if (++*count > ULY_MAX_DIAGS) return d;
+    if (o->id == id && o->loc.begin == loc.begin && o->loc.end == loc.end && uly_str_equal(o->message, d->message)) return &diags->dropped;
+  ++*count;
   uly_diag **at = &diags->first; // in the order of the text
   while (*at && (*at)->loc.begin <= loc.begin) at = &(*at)->next;
   d->next = *at;
@@ -63,6 +67,7 @@ uly_diag *uly_diag_add(uly_diags *diags, uly_loc loc, uly_diag_id id, const char
 }
 
 void uly_diag_note(uly_diags *diags, uly_diag *diag, uly_loc loc, uly_diag_id id, const char *format, ...) {
+  if (diag == &diags->dropped) return;
   va_list args;
   va_start(args, format);
   uly_diag **end = &diag->notes;
@@ -72,6 +77,7 @@ void uly_diag_note(uly_diags *diags, uly_diag *diag, uly_loc loc, uly_diag_id id
 }
 
 void uly_diag_suggest(uly_diags *diags, uly_diag *diag, uly_str name, const uly_str *names, size_t n) {
+  if (diag == &diags->dropped) return;
   uly_str near = uly_str_nearest(name, names, n);
   if (near.len) uly_diag_note(diags, diag, (uly_loc){0}, ULY_D(DID_YOU_MEAN), ULY_STR_ARG(near));
 }

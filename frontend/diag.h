@@ -53,6 +53,7 @@ typedef struct uly_diags {
   int32_t n_sources, cap_sources;
   uly_diag *first;              // in the order of the text
   int32_t n_errors, n_warnings; // counted beyond ULY_MAX_DIAGS too
+  uly_diag dropped;             // stands for those that are not kept
 } uly_diags;
 
 void uly_diags_init(uly_diags *diags, uly_arena *arena);

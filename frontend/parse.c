@@ -214,7 +214,7 @@ static bool parse_block(uly_parser *p, uly_ast_block *block) {
   uly_loc open = p->tok.loc;
   uly_parser_expect(p, ULY_TOKEN_LBRACE);
   if (uly_parser_failed(p)) return false;
-  while (!uly_parser_at(p, ULY_TOKEN_RBRACE) && !uly_parser_at(p, ULY_TOKEN_END) && !at_declaration(p)) {
+  while (!uly_parser_at(p, ULY_TOKEN_RBRACE) && !uly_parser_at(p, ULY_TOKEN_END) && !at_declaration(p) && p->diags->n_errors < ULY_MAX_DIAGS) {
     uly_loc begin = p->tok.loc;
     uly_ast_stmt stmt = {0}; // a nested block grows the arena between
     parse_statement(p, &stmt);

@@ -253,9 +253,11 @@ static void means_divide_by_sizes(void **state) {
 
 static void rows_are_found(void **state) {
   (void)state;
-  ASSERT_LINES(HEAD "layer la(x: [B, S, 6]) -> i32[B, S] = position(x)\nlayer lb(x: [S, 6]) -> i32[S] = position(x)\nlayer lc(x: [B, 16, 6]) -> i32[B, 16] = position(x)\n"
-                    "layer ld(x: i32[B, S]) -> i32[B, S] = position(x)\nlayer le(x: [16]) -> i32[16] = position(x)\nlayer lf(x: [2 * S, 6, 3]) -> i32[2 * S] = position(x)\n",
-               "i32[B, S] = map {i1}", "i32[S] = map {i0}", "i32[B, 16] = map {i1}", "i32[B, S] = map {i1}", "i32[16] = map {i0}", "i32[2*S] = map {i0}");
+  ASSERT_LINES(
+      HEAD
+      "layer la(x: [B, S, 6]) -> i32[B, S] = position(x)\nlayer lb(x: [S, 6]) -> i32[S] = position(x)\nlayer lc(x: [B, 16, 6]) -> i32[B, 16] = position(x)\n"
+      "layer ld(x: i32[B, S]) -> i32[B, S] = position(x)\nlayer le(x: [16]) -> i32[16] = position(x)\nlayer lf(x: [2 * S, 6, 3]) -> i32[2 * S] = position(x)\n",
+      "i32[B, S] = map {i1}", "i32[S] = map {i0}", "i32[B, 16] = map {i1}", "i32[B, S] = map {i1}", "i32[16] = map {i0}", "i32[2*S] = map {i0}");
 }
 
 static void ids_have_limits(void **state) {
