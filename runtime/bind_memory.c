@@ -248,15 +248,17 @@ uly_status uly_bind_map(uly_bound *b, uly_error *error) {
 }
 
 void uly_bind_unmap(uly_bound *b) {
+  bool busy = false;
   for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
     uly_comm *comm = b->comms[a];
     uly_stretch *s = &b->received[a];
     if (b->opened[a]) comm->ops->close(comm, b->channels[a]);
+    busy = busy || (comm && comm->busy);
     if (s->memory && comm->ops->mapped)
       comm->ops->unmap(comm, s->memory, s->peers, (size_t)s->bytes);
-    else if (s->memory)
+    else if (s->memory && !comm->busy)
       b->device->ops->free(b->device, s->memory, (size_t)s->bytes);
     free(s->peers);
   }
-  if (b->arena.memory) b->device->ops->free(b->device, b->arena.memory, (size_t)b->arena.bytes);
+  if (b->arena.memory && !busy) b->device->ops->free(b->device, b->arena.memory, (size_t)b->arena.bytes);
 }

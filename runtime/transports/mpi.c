@@ -68,6 +68,9 @@ typedef struct mpi {
   double *seen;         // [P] when a sign of life came
   double *left;         // [P] when the rank said that it leaves, 0: it has not
   double said;          // when this rank sent its own
+  unsigned char *stage; // of gathers
+  size_t stage_bytes;
+  int in_flight; // exchanges whose data moves
 } mpi;
 
 static atomic_int in_use; // communicators that MPI still works for: it cannot be ended in order while there are any
@@ -80,6 +83,7 @@ static double now(void) { return MPI_Wtime(); }
 static uly_status fail_here(mpi *m, uly_status status, const char *text) {
   if (m->failed) return m->failed;
   m->failed = status;
+  m->comm.busy = m->in_flight > 0;
   return uly_comm_fail(&m->comm, status, "%s", text);
 }
 
@@ -190,7 +194,7 @@ static double start_waiting(mpi *m) {
 static uly_status check_left(mpi *m, const MPI_Request *requests, const call *c, const char *what) {
   char text[300];
   for (int q = 0; requests == c->requests && q < m->comm.n_ranks; q++) {
-    if (!m->left[q] || requests[q] == MPI_REQUEST_NULL || now() - m->left[q] < 0.1) continue;
+    if (m->left[q] == 0 || requests[q] == MPI_REQUEST_NULL || now() - m->left[q] < 0.1) continue;
     snprintf(text, sizeof text, "rank %d left: rank %d waited in %s", q, m->comm.rank, what);
     return fail_all(m, ULY_PEER_LOST, text);
   }
@@ -326,6 +330,16 @@ static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
 }
 #endif
 
+// Room for |bytes| of this rank and of everyone. The caller's memory is not given to MPI, which may still use it after a failure.
+static bool stage_reserve(mpi *m, size_t bytes) {
+  size_t need = bytes * ((size_t)m->comm.n_ranks + 1);
+  if (need <= m->stage_bytes) return true;
+  free(m->stage);
+  m->stage = malloc(need);
+  m->stage_bytes = m->stage ? need : 0;
+  return m->stage != NULL;
+}
+
 static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all) {
   mpi *m = of(comm);
   size_t n = (size_t)comm->n_ranks;
@@ -334,21 +348,14 @@ static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, voi
   for (size_t q = 0; q < n; q++) sizes[q] = (int64_t)bytes;
   ULY_TRY(send_headers(m, &m->gather, (header){.op = OP_GATHER}, sizes, sizes));
   ULY_TRY(check_headers(m, &m->gather, "all_gather"));
-  const size_t step = (size_t)1 << 28;
-  for (size_t at = 0; at < bytes; at += step) { // a large record in parts that an `int` counts; one part as a rule
+  const size_t step = (size_t)1 << 26; // parts that an `int` counts; one as a rule
+  for (size_t at = 0; at < bytes; at += step) {
     size_t part = bytes - at < step ? bytes - at : step;
-    if (n == 1 || part == bytes) {
-      ULY_TRY(check(m, MPI_Iallgather(mine, (int)part, MPI_BYTE, out_all, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather"));
-      return wait_for(m, 1, m->gather.data, &m->gather, "all_gather");
-    }
-    unsigned char *all = malloc(part * n);
-    if (!all) return fail_all(m, ULY_EXHAUSTED, "no memory for a gather");
-    uly_status status =
-        check(m, MPI_Iallgather((const char *)mine + at, (int)part, MPI_BYTE, all, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather");
-    if (status == ULY_OK) status = wait_for(m, 1, m->gather.data, &m->gather, "all_gather");
-    for (size_t q = 0; status == ULY_OK && q < n; q++) memcpy((char *)out_all + q * bytes + at, all + q * part, part);
-    if (status == ULY_OK) free(all); // else MPI may still write there
-    ULY_TRY(status);
+    if (!stage_reserve(m, part)) return fail_all(m, ULY_EXHAUSTED, "no memory for a gather");
+    memcpy(m->stage, (const char *)mine + at, part);
+    ULY_TRY(check(m, MPI_Iallgather(m->stage, (int)part, MPI_BYTE, m->stage + part, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather"));
+    ULY_TRY(wait_for(m, 1, m->gather.data, &m->gather, "all_gather"));
+    for (size_t q = 0; q < n; q++) memcpy((char *)out_all + q * bytes + at, m->stage + (q + 1) * part, part);
   }
   return ULY_OK;
 }
@@ -443,6 +450,7 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
   memcpy(c->counts + 2 * n, route->receive_bytes, row);
   memcpy(c->counts + 3 * n, route->receive_offset, row);
   c->counts[comm->rank] = c->counts[2 * n + (size_t)comm->rank] = 0; // the own message is in place
+  m->in_flight++;
   ULY_TRY(check(m, start_exchange(m, c, route->send, route->receive), what));
   for (int q = 0; q < comm->n_ranks; q++)
     if (q != comm->rank) comm->sent_bytes += (uint64_t)route->send_bytes[q];
@@ -455,23 +463,17 @@ static uly_status wait_data(uly_comm *comm, uint32_t at, const uly_route *route)
   ULY_TRY(m->failed);
   call *c = &m->channels[at]->calls[route->exchange];
   describe_route(route, what, sizeof what);
-  return wait_for(m, c->n_data, c->data, c, what);
-}
-
-// Peers cannot map each other's memory.
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
-  (void)out_peers;
-  size_t size = (bytes + 4095) & ~(size_t)4095;
-  *out_own = size < bytes ? NULL : aligned_alloc(4096, size ? size : 4096);
-  if (!*out_own) return uly_comm_fail(comm, ULY_EXHAUSTED, "no memory for %zu bytes of receive buffers", bytes);
-  memset(*out_own, 0, size);
+  ULY_TRY(wait_for(m, c->n_data, c->data, c, what));
+  m->in_flight--;
   return ULY_OK;
 }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
-  (void)peers, (void)bytes;
-  if (!of(comm)->failed) free(own); // else MPI may still write there
+static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
+  (void)bytes, (void)out_own, (void)out_peers;
+  return uly_comm_fail(comm, ULY_UNSUPPORTED, "ranks of MPI do not map memory");
 }
+
+static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) { (void)comm, (void)own, (void)peers, (void)bytes; }
 
 // ---- life ----
 
@@ -487,7 +489,7 @@ static bool say_bye(mpi *m) {
   }
   for (;; back_off(m, 300)) {
     (void)!read_letters(m);
-    for (int q = byes = 0; q < n; q++) byes += q != m->comm.rank && m->left[q];
+    for (int q = byes = 0; q < n; q++) byes += q != m->comm.rank && m->left[q] > 0;
     if (byes == n - 1) return true;
     if (seconds > 0 && now() > until) return false;
   }
@@ -501,6 +503,7 @@ static void free_state(mpi *m) {
   free(m->alive);
   free(m->seen);
   free(m->left);
+  free(m->stage);
   free(m);
 }
 

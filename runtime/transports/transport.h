@@ -63,6 +63,7 @@ struct uly_comm {
   double timeout;     // seconds, 0 = none
   char error[512];    // of the last failure, without a "[rank r]" prefix
   uint64_t sent_bytes;// payload bytes that left this rank, own messages to itself not counted
+  bool busy;          // after a failure: the transport may still read and write the buffers of routes, which have to stay as long as the process
 };
 
 uly_comm *uly_comm_self(void);

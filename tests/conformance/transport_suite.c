@@ -128,6 +128,7 @@ static uly_status open_traffic(uly_comm *comm, traffic *t, int x) {
 
 static void close_traffic(uly_comm *comm, traffic *t) {
   if (comm->ops->mapped && t->own) comm->ops->unmap(comm, t->own, t->peers, ROOM);
+  if (comm->busy) return;
   if (!comm->ops->mapped) free(t->own);
   free(t->send);
 }
