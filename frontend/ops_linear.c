@@ -108,6 +108,23 @@ static bool const_last_dim(uly_call *call, uly_dim *out) {
   return false;
 }
 
+// Whether |value| is computed from parameters and constants alone. Chains of more than a few operations are taken for others.
+static bool is_constant(uly_graph_value *value) {
+  enum { MOST = 64 };
+  uly_graph_value *seen[MOST] = {value};
+  int32_t n = 1;
+  for (int32_t i = 0; i < n; i++) {
+    if (seen[i]->op == ULY_OP_INPUT || seen[i]->op == ULY_OP_BODY_ARG) return false;
+    for (int32_t j = 0; j < seen[i]->n_operands; j++) {
+      int32_t k = 0;
+      while (k < n && seen[k] != seen[i]->operands[j]) k++;
+      if (k == MOST) return false;
+      if (k == n) seen[n++] = seen[i]->operands[j];
+    }
+  }
+  return true;
+}
+
 uly_value uly_build_linear(uly_call *call) {
   uly_dim in;
   bool has_bias;
@@ -117,7 +134,7 @@ uly_value uly_build_linear(uly_call *call) {
   type.dims[type.rank - 1] = call->args[LINEAR_WEIGHT].u.tensor->type.dims[0];
   if (!vector_or_flag(call, LINEAR_X, LINEAR_BIAS, LINEAR_NAME, "bias", type.dims[type.rank - 1], false, &has_bias)) return uly_poison();
   uly_graph_value *operands[3] = {x, call->args[LINEAR_WEIGHT].u.tensor, has_bias ? call->args[LINEAR_BIAS].u.tensor : NULL};
-  if (!call->args[LINEAR_WEIGHT].weak) uly_check_unsupported(call->c, call->locs[LINEAR_WEIGHT], "a linear layer whose weight depends on the input");
+  if (!is_constant(operands[1])) uly_check_unsupported(call->c, call->locs[LINEAR_WEIGHT], "a linear layer whose weight depends on the input");
   return uly_build_tensor(uly_build_value(call->c, ULY_OP_LINEAR, call->ast->loc, &type, operands, has_bias ? 3 : 2), call->args[LINEAR_X].weak);
 }
 
