@@ -5,6 +5,7 @@ The model: z = x + table[ids]; y is z with its rows turned around; next = ids + 
 import json
 import os
 import random
+import shutil
 import signal
 import struct
 import subprocess
@@ -240,6 +241,23 @@ class Run(unittest.TestCase):
         self.run_it(MODEL, *self.args, "--output", "y=@kept.safetensors")
         self.run_it(MODEL, *self.args, "--expect", "y=@kept.safetensors")
         self.assertFalse([name for name in os.listdir(self.here) if name.startswith(".")])
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_failing_system_calls(self):
+        arguments = [ULYRUN, MODEL, *self.args, "--output", "y=@target.npy", "--output", "next=@next.npy"]
+        expected = read(self.path("y.npy"))[-len(self.y):]
+        for call, error in ("write", "ENOSPC"), ("fsync", "EIO"), ("linkat", "EACCES"), ("rename", "EIO"):
+            for when in 1, 2, 3, 4:
+                with open(self.path("target.npy"), "wb") as f:
+                    f.write(b"old")
+                trace = ["strace", "-f", "-qq", "-o", "trace.txt", "-e", "trace=" + call, "-e", "inject=%s:error=%s:when=%d" % (call, error, when)]
+                done = subprocess.run(trace + arguments, cwd=self.here, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                injected = b"INJECTED" in read(self.path("trace.txt"))
+                with self.subTest(call=call, when=when):
+                    self.assertEqual(done.returncode, 74 if injected else 0, done.stderr)
+                    now = read(self.path("target.npy"))
+                    self.assertTrue(now == b"old" or now.endswith(expected))
+                    self.assertFalse([name for name in os.listdir(self.here) if name.endswith(".tmp")])
 
     def test_bytes_sent(self):
         for n in 2, 3, 5:
