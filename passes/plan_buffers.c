@@ -58,7 +58,8 @@ void uly_plan_buffers(uly_arena *arena, uly_program *program) {
     for (uint32_t i = 0; i < step->operands.count; i++) {
       const uly_operand *o = &program->operands[step->operands.first + i];
       if (o->kind == ULY_OPERAND_BUFFER) touch(program, o->index, s);
-      if (o->kind == ULY_OPERAND_PEERS || o->kind == ULY_OPERAND_SEGMENTS) touch_exchange(program, o->index, s);
+      if (o->kind == ULY_OPERAND_PEERS) touch_exchange(program, o->index, s);
+      if (o->kind == ULY_OPERAND_SEGMENTS) touch(program, program->exchanges[o->index].receive, s);
     }
   }
   for (uint32_t b = 0; b < program->n_buffers; b++)

@@ -40,6 +40,8 @@ typedef struct uly_loaded {
 ULY_MUST_USE uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded);
 // The same for a model that is linked in or made by hand; |model| must outlive the result.
 ULY_MUST_USE uly_status uly_loaded_create(const uly_model *model, uly_error *error, uly_loaded **out_loaded);
+// What the file says of itself, without mapping it as code, whatever the processor: the note and the tables (uly_tables_free).
+ULY_MUST_USE uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables);
 void uly_loaded_destroy(uly_loaded *loaded); // after its binds; accepts NULL
 
 // The level to use: the last whose features are all in |features| and that is not beyond |limit| ("" or NULL: none). ULY_UNAVAILABLE names what is missing.

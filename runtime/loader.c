@@ -88,7 +88,6 @@ static uly_status check_segments(const file *f, uly_error *error, uly_note *out_
 }
 
 static uly_status check_note(const file *f, const uly_note *note, size_t bytes, uly_error *error) {
-  uint32_t level;
   if (!bytes) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it has no note of ulyc", f->path);
   if (bytes < offsetof(uly_note, blob_bytes)) return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes, too few", f->path, bytes);
   if (note->abi_major != ULY_ABI_MAJOR)
@@ -96,6 +95,12 @@ static uly_status check_note(const file *f, const uly_note *note, size_t bytes, 
                     ULY_ABI_MAJOR, ULY_ABI_MINOR);
   if (bytes < sizeof *note || note->struct_size < sizeof *note || note->n_levels < 1 || note->n_levels > ULY_MAX_LEVELS)
     return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes and %u CPU levels", f->path, bytes, note->n_levels);
+  return ULY_OK;
+}
+
+// Whether this processor can run the code.
+static uly_status check_level(const file *f, const uly_note *note, uly_error *error) {
+  uint32_t level;
   uly_status status = uly_level_choose(note->levels, note->n_levels, uly_cpu_features(), uly_env_text(ULY_ENV_CPU_LEVEL), error, &level);
   if (status != ULY_OK) uly_error_prefix(error, "%s: ", f->path);
   return status;
@@ -134,10 +139,36 @@ static uly_status map(const char *path, const uly_note *note, uly_error *error, 
   return ULY_OK;
 }
 
+// The tables stand somewhere in the file, on a multiple of 64 bytes; the note knows their size and hash.
+static const uly_blob *find_blob(const file *f, const uly_note *note) {
+  size_t n;
+  const char *bytes = elf_rawfile(f->elf, &n);
+  for (uint64_t at = 0; bytes && note->blob_bytes >= sizeof(uly_blob) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += 64) {
+    const uly_blob *blob = (const void *)(bytes + at);
+    if (blob->magic == ULY_BLOB_MAGIC && blob->bytes == note->blob_bytes && memcmp(blob->program, note->program, sizeof note->program) == 0) return blob;
+  }
+  return NULL;
+}
+
+uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
+  *out_note = (uly_note){0};
+  file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  uly_status status = judge(&f, error, out_note);
+  const uly_blob *blob = status == ULY_OK ? find_blob(&f, out_note) : NULL;
+  if (blob)
+    status = uly_tables_read(blob, blob->bytes, error, out_tables);
+  else if (status == ULY_OK)
+    status = uly_fail(error, ULY_INVALID_INPUT, "%s has no tables", path);
+  if (f.elf) elf_end(f.elf);
+  if (f.fd >= 0) close(f.fd);
+  return status;
+}
+
 uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded) {
   uly_note note = {0};
   file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
   uly_status status = judge(&f, error, &note);
+  if (status == ULY_OK) status = check_level(&f, &note, error);
   if (f.elf) elf_end(f.elf);
   if (f.fd >= 0) close(f.fd);
   if (status != ULY_OK) return status;

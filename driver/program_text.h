@@ -1,0 +1,15 @@
+// The tables of a model as text, for `ulyc inspect` and for golden tests of what the passes emit. The form is for people: it may change with any version.
+#ifndef ULY_DRIVER_PROGRAM_TEXT_H
+#define ULY_DRIVER_PROGRAM_TEXT_H
+
+#include "runtime/base/arena.h"
+#include "runtime/tables.h"
+
+// Size |node|: "share(S, sp) * B * 256". Long ones end in "…".
+void uly_program_print_node(uly_text *out, const uly_tables *tables, uint32_t node);
+// "x f32[B, S over sp, 64]".
+void uly_program_print_tensor(uly_text *out, const uly_tables *tables, const uly_tensor *tensor, uint32_t name);
+// Steps of every entry and phase, buffers, exchanges.
+void uly_program_print(uly_text *out, const uly_tables *tables);
+
+#endif
