@@ -102,6 +102,15 @@ static uly_value apply_closures(uly_checker *c, uly_scope *scope, uly_loc loc, u
   return uly_closure_each(c, scope, loc, kind, args, n);
 }
 
+static bool is_string(const uly_value *value) {
+  return value->kind == ULY_VALUE_STRING || (value->kind == ULY_VALUE_VARYING && value->u.list.items[0].kind == ULY_VALUE_STRING);
+}
+
+static uly_value compare_strings(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n) {
+  (void)c, (void)scope, (void)loc, (void)n;
+  return uly_static_bool(uly_str_equal(args[0].u.string, args[1].u.string) == (*(const uly_scalar *)context == ULY_SC_EQ));
+}
+
 static bool holds_mask(const uly_value *value) {
   return value->kind == ULY_VALUE_MASK || (value->kind == ULY_VALUE_VARYING && value->u.list.items[0].kind == ULY_VALUE_MASK);
 }
@@ -115,6 +124,7 @@ uly_value uly_eval_apply(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scal
     mask |= holds_mask(&args[i]);
   }
   if (plain) return uly_static_apply(c, scope, loc, op, args, n);
+  if ((op == ULY_SC_EQ || op == ULY_SC_NE) && is_string(&args[0]) && is_string(&args[1])) return uly_static_each(c, scope, loc, compare_strings, &op, args, n);
   if (mask && (op == ULY_SC_NOT || op == ULY_SC_AND || op == ULY_SC_OR)) return apply_closures(c, scope, loc, op, args, n);
   if (!scalars) {
     int wrong = 0;

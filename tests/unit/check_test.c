@@ -138,6 +138,15 @@ static void static_ifs_take_one_arm(void **state) {
   assert_int_equal(count_op(&graph->entries[0].body, ULY_OP_PARAM), 1);
 }
 
+static void strings_compare(void **state) {
+  (void)state;
+  uly_graph *graph =
+      graph_of(HEAD "layer norm(x: [S, 4], kind: str) -> [S, 4] = if kind == \"rms\" then rmsnorm(x, name = kind) else if kind != \"l\" then x + 1 else x\n"
+                    "model f(x: [S, 4]) -> [S, 4] = norm(norm(norm(x, \"rms\"), \"l\"), \"other\")\n");
+  assert_int_equal(count_op(&graph->entries[0].body, ULY_OP_RMSNORM), 1);
+  assert_int_equal(count_op(&graph->entries[0].body, ULY_OP_MAP), 1);
+}
+
 static void dtypes_follow_the_rules(void **state) {
   (void)state;
   ASSERT_LINES(
@@ -338,6 +347,7 @@ int main(void) {
       cmocka_unit_test(defines_replace_consts),
       cmocka_unit_test(scalar_functions_are_inlined),
       cmocka_unit_test(static_ifs_take_one_arm),
+      cmocka_unit_test(strings_compare),
       cmocka_unit_test(dtypes_follow_the_rules),
       cmocka_unit_test(names_are_scoped),
       cmocka_unit_test(iterations_have_their_names_in_order),
