@@ -1,0 +1,255 @@
+// Times the exchanges of a compiled attention layer without the attention, layout change included: what the ranks' tensors need to get from rows of all heads to all rows of
+// some heads, and back into rows. In turns with memcpy of as many bytes by as many threads; the best whole run of many counts.
+//   all_to_all_bench [model=attention.so] [transport=local|shm] [ranks=2] [mib=64] [ms=2000]
+// One line a direction: GB/s that the ranks together copy, and the share of memcpy's.
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/pages.h"
+#include "runtime/bound.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/transports/shm.h"
+
+enum { MAX_RANKS = 64, MAX_TENSORS = 8 };
+
+typedef enum direction { TO_HEADS, TO_ROWS, N_DIRECTIONS } direction;
+static const char *const direction_names[] = {"rows to heads", "heads to rows"};
+
+typedef struct options {
+  const char *model, *transport;
+  int ranks;
+  double mib, seconds;
+} options;
+
+// What the ranks share, whether they are threads or processes.
+typedef struct shared {
+  _Atomic uint32_t arrived[2], round;
+  _Atomic int stop;
+  double begin[MAX_RANKS], end[MAX_RANKS];
+} shared;
+
+typedef struct rank {
+  const options *o;
+  shared *shared;
+  uly_comm *comm;
+  uly_loaded *loaded;
+  uly_bound *bound;
+  int number;
+  void *tensors[MAX_TENSORS];
+  size_t bytes[MAX_TENSORS], copied; // copied: by this rank in one direction
+  void *from, *to;                   // of memcpy
+  pthread_t thread;
+} rank;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void die(const char *what) {
+  fprintf(stderr, "all_to_all_bench: %s\n", what);
+  exit(1);
+}
+
+static void check(uly_status status, const uly_error *error) {
+  if (status != ULY_OK) die(error->text);
+}
+
+static void *touched(size_t bytes) {
+  void *p = uly_pages_alloc(bytes);
+  if (!p) die("no memory");
+  memset(p, 1, bytes);
+  return p;
+}
+
+// ---- ranks ------------------------------------------------------------------------------------------------------------------------------------------
+
+static void meet(const rank *r) {
+  shared *s = r->shared;
+  uint32_t round = atomic_load(&s->round);
+  if (atomic_fetch_add(&s->arrived[round & 1], 1) + 1 == (uint32_t)r->o->ranks) {
+    atomic_store(&s->arrived[round & 1], 0);
+    atomic_store(&s->round, round + 1);
+    return;
+  }
+  for (int i = 0; atomic_load(&s->round) == round; i++)
+    if (i > 200) sched_yield();
+}
+
+// Leaves the other direction and the attention out.
+static void choose(rank *r, direction way, bool *skip) {
+  const uly_tables *t = &r->loaded->tables;
+  uly_span steps = t->entries[r->bound->entry].steps[ULY_PHASE_FORWARD], own = t->entries[r->bound->entry].tensors;
+  uly_error error;
+  uint32_t i = steps.first, end = steps.first + steps.count;
+  for (bool done = false; i < end && !done; i++) {
+    skip[i] = way != TO_HEADS;
+    done = t->steps[i].kind == ULY_STEP_WAIT;
+  }
+  for (; i < end; i++) skip[i] = way != TO_ROWS || (t->steps[i].kind == ULY_STEP_KERNEL && t->kernels[t->steps[i].a].kind == ULY_KERNEL_ATTENTION);
+  uly_machine_finish(&r->bound->machine);
+  r->bound->machine.skip = skip;
+  check(uly_machine_prepare(&r->bound->machine, &error), &error);
+  r->copied = 0;
+  for (uint32_t k = 0; k < own.count; k++)
+    if ((t->tensors[own.first + k].role == ULY_OUTPUT) == (way == TO_ROWS)) r->copied += r->bytes[k];
+}
+
+static void exchange(rank *r) {
+  uly_error error;
+  check(uly_run(r->bound, r->tensors, &error), &error);
+}
+
+static void plain_copy(rank *r) { memcpy(r->to, r->from, r->copied); }
+
+// Seconds from the first rank's start to the last one's end.
+static double timed(rank *r, void (*work)(rank *)) {
+  shared *s = r->shared;
+  meet(r);
+  s->begin[r->number] = now();
+  work(r);
+  s->end[r->number] = now();
+  meet(r);
+  double begin = s->begin[0], end = s->end[0];
+  for (int q = 1; q < r->o->ranks; q++) begin = s->begin[q] < begin ? s->begin[q] : begin, end = s->end[q] > end ? s->end[q] : end;
+  return end - begin;
+}
+
+static void measure(rank *r, direction way) {
+  bool *skip = calloc(r->loaded->tables.n_steps, sizeof *skip);
+  if (!skip) die("no memory");
+  choose(r, way, skip);
+  double best[2] = {1e9, 1e9}, stop = now() + r->o->seconds;
+  uint64_t total = 0, all[MAX_RANKS], mine = r->copied;
+  if (r->comm->ops->all_gather(r->comm, &mine, sizeof mine, all) != ULY_OK) die(r->comm->error);
+  for (int q = 0; q < r->o->ranks; q++) total += all[q];
+  atomic_store(&r->shared->stop, 0);
+  for (int runs = 0;; runs++) {
+    double t = timed(r, exchange);
+    if (runs && t < best[0]) best[0] = t;
+    t = timed(r, plain_copy);
+    if (runs && t < best[1]) best[1] = t;
+    if (r->number == 0 && runs > 3 && now() > stop) atomic_store(&r->shared->stop, 1);
+    meet(r);
+    if (atomic_load(&r->shared->stop)) break;
+  }
+  if (r->number == 0)
+    printf("%-5s %d ranks, %.1f MiB each, %s %6.2f GB/s %5.1f %% of memcpy's %.2f\n", r->o->transport, r->o->ranks, (double)mine / 1048576,
+           direction_names[way], (double)total / best[0] * 1e-9, 100 * best[1] / best[0], (double)total / best[1] * 1e-9);
+  fflush(stdout);
+  meet(r);
+  free(skip);
+}
+
+static int64_t rows_of(const uly_tables *t, const options *o, uint32_t entry) { // global rows for |mib| a rank of what the entry takes
+  int64_t row = 0;
+  for (uint32_t k = 0; k < t->entries[entry].tensors.count; k++) {
+    const uly_tensor *x = &t->tensors[t->entries[entry].tensors.first + k];
+    int64_t bytes = 4;
+    for (uint32_t d = 2; d < x->rank; d++) bytes *= t->nodes[x->dims[d]].value;
+    if (x->role == ULY_INPUT) row += bytes;
+  }
+  return (int64_t)(o->mib * 1048576 / (double)row + 0.5) * o->ranks;
+}
+
+static void *rank_main(void *argument) {
+  rank *r = argument;
+  uly_error error;
+  const uly_tables *t = &r->loaded->tables;
+  int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
+  for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? rows_of(t, r->o, 0) : 1;
+  uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .comms = {r->comm}, .threads = 1};
+  check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
+  uly_span own = t->entries[r->bound->entry].tensors;
+  for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) {
+    check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
+    r->bytes[k] = 4;
+    for (uint32_t d = 0; d < t->tensors[own.first + k].rank; d++) r->bytes[k] *= (size_t)local[d];
+    r->tensors[k] = touched(r->bytes[k]);
+  }
+  memset(r->bound->received[0].memory, 1, (size_t)r->bound->received[0].bytes);
+  size_t most = (size_t)(r->o->mib * 1048576) * 2;
+  r->from = touched(most);
+  r->to = touched(most);
+  for (int way = 0; way < N_DIRECTIONS; way++) measure(r, (direction)way);
+  uly_bound_destroy(r->bound);
+  r->comm->ops->destroy(r->comm);
+  return NULL;
+}
+
+// ---- launch -------------------------------------------------------------------------------------------------------------------------------------------
+
+static void run_threads(rank *ranks, int n) {
+  uly_comm *comms[MAX_RANKS];
+  if (uly_comm_local_create(n, comms) != ULY_OK) die("no memory for ranks");
+  for (int q = 0; q < n; q++) {
+    ranks[q].comm = comms[q];
+    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
+  }
+  for (int q = 0; q < n; q++) pthread_join(ranks[q].thread, NULL);
+}
+
+static void run_processes(rank *ranks, int n) {
+  uly_shm_group *group;
+  if (uly_shm_group_create(n, &group) != ULY_OK) die("no shared memory for ranks");
+  for (int q = 0; q < n; q++) {
+    pid_t child = fork();
+    if (child < 0) die("no processes");
+    if (child) continue;
+    if (uly_shm_group_join(group, q, 60, &ranks[q].comm) != ULY_OK) die("a rank cannot join");
+    rank_main(&ranks[q]);
+    exit(0);
+  }
+  uly_shm_group_destroy(group);
+  int status, failed = 0;
+  for (int q = 0; q < n; q++) failed |= wait(&status) < 0 || status != 0;
+  if (failed) exit(1);
+}
+
+static void read_option(options *o, const char *text) {
+  if (!strncmp(text, "model=", 6))
+    o->model = text + 6;
+  else if (!strncmp(text, "transport=", 10))
+    o->transport = text + 10;
+  else if (!strncmp(text, "ranks=", 6))
+    o->ranks = atoi(text + 6);
+  else if (!strncmp(text, "mib=", 4))
+    o->mib = atof(text + 4);
+  else if (!strncmp(text, "ms=", 3))
+    o->seconds = atof(text + 3) * 1e-3;
+  else {
+    fprintf(stderr, "all_to_all_bench: cannot read %s\n", text);
+    exit(2);
+  }
+}
+
+int main(int argc, char **argv) {
+  options o = {.model = ULY_BENCH_MODEL, .transport = "local", .ranks = 2, .mib = 64, .seconds = 2};
+  static rank ranks[MAX_RANKS];
+  uly_error error;
+  uly_loaded *loaded;
+  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
+  if (o.ranks < 1 || o.ranks > MAX_RANKS) die("1 to 64 ranks");
+  check(uly_loaded_open(o.model, &error, &loaded), &error);
+  shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (s == MAP_FAILED) die("no memory");
+  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .shared = s, .loaded = loaded, .number = q};
+  if (!strcmp(o.transport, "local"))
+    run_threads(ranks, o.ranks);
+  else if (!strcmp(o.transport, "shm"))
+    run_processes(ranks, o.ranks);
+  else
+    die("transport=local or transport=shm");
+  uly_loaded_destroy(loaded);
+  return 0;
+}
