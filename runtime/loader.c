@@ -139,11 +139,11 @@ static uly_status map(const char *path, const uly_note *note, uly_error *error, 
   return ULY_OK;
 }
 
-// The tables stand somewhere in the file, on a multiple of 64 bytes; the note knows their size and hash.
+// The tables stand somewhere in the file, aligned; the note knows their size and hash.
 static const uly_blob *find_blob(const file *f, const uly_note *note) {
   size_t n;
   const char *bytes = elf_rawfile(f->elf, &n);
-  for (uint64_t at = 0; bytes && note->blob_bytes >= sizeof(uly_blob) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += 64) {
+  for (uint64_t at = 0; bytes && note->blob_bytes >= sizeof(uly_blob) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += _Alignof(uly_blob)) {
     const uly_blob *blob = (const void *)(bytes + at);
     if (blob->magic == ULY_BLOB_MAGIC && blob->bytes == note->blob_bytes && memcmp(blob->program, note->program, sizeof note->program) == 0) return blob;
   }

@@ -152,6 +152,29 @@ static void cpu_features(void **state) {
   refused(scratch, ULY_UNAVAILABLE, "processor lacks");
 }
 
+// Tables can be looked at on any processor, from bytes alone.
+static void inspects(void **state) {
+  (void)state;
+  uly_note note;
+  uly_tables tables;
+  uly_error error = {0};
+  uly_level level = {"x86-64", 0, 0}, hard = {"x86-64", 1u << 30, 0};
+  patched(&level, &hard, sizeof level);
+  if (uly_model_inspect(scratch, &error, &note, &tables) != ULY_OK) fail_msg("%s", error.text);
+  assert_memory_equal(note.program, tables.program, sizeof note.program);
+  assert_int_equal(tables.n_entries, 1);
+  assert_int_equal(note.n_kernels, tables.n_kernels);
+  uly_tables_free(&tables);
+  for (size_t n = 0; n < good_bytes; n += good_bytes / 60 + 1) {
+    write_file(good, n);
+    if (uly_model_inspect(scratch, &error, &note, &tables) == ULY_OK) fail_msg("a file cut to %zu of %zu bytes was read", n, good_bytes);
+  }
+  uint32_t magic = ULY_BLOB_MAGIC, other = 0x12345678;
+  patched(&magic, &other, sizeof magic);
+  assert_int_equal(uly_model_inspect(scratch, &error, &note, &tables), ULY_INVALID_INPUT);
+  assert_non_null(strstr(error.text, "has no tables"));
+}
+
 static void corrupt_tables(void **state) {
   (void)state;
   uint32_t magic = ULY_BLOB_MAGIC, other = 0x12345678;
@@ -177,6 +200,7 @@ static void changed_under_us(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs),      cmocka_unit_test(truncated_anywhere), cmocka_unit_test(not_ours),       cmocka_unit_test(runs_code_on_load),
-      cmocka_unit_test(other_abi), cmocka_unit_test(cpu_features),       cmocka_unit_test(corrupt_tables), cmocka_unit_test(changed_under_us)};
+      cmocka_unit_test(other_abi), cmocka_unit_test(cpu_features),       cmocka_unit_test(corrupt_tables), cmocka_unit_test(changed_under_us),
+      cmocka_unit_test(inspects)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
