@@ -162,7 +162,7 @@ static void add_entry(uly_driver *d, const uly_graph *graph, const uly_graph_ent
   }
   count_parameters(&entry->body, &count, &elements);
   uly_str size = bytes_text(d->arena, uly_estimate_parameters(entry));
-  uly_text_add(&d->out, "  %" PRId64 " parameters, %" PRId64 " elements, %.*s\n", count, elements, ULY_STR_ARG(size));
+  uly_text_add(&d->out, "  %" PRId64 " parameter%s, %" PRId64 " elements, %.*s\n", count, count == 1 ? "" : "s", elements, ULY_STR_ARG(size));
   add_parameters(d, graph, &entry->body);
 }
 
@@ -193,6 +193,7 @@ uly_status uly_command_check(uly_driver *d) {
   if (d->args.given[ULY_OPTION_TYPES]) {
     uly_text_add(&d->out, "\n");
     uly_graph_print(&d->out, graph);
+    uly_text_add(&d->out, "\n");
   }
   return ULY_OK;
 }

@@ -156,6 +156,8 @@ static uly_token lex_string(uly_lexer *l) {
   t.text = (uly_str){l->text + begin + 1, text_end - begin - 1};
   if (!closed)
     uly_diag_add(l->diags, t.loc, ULY_D(OPEN_STRING));
+  else if (t.text.len > ULY_MAX_STRING_BYTES)
+    uly_diag_add(l->diags, t.loc, ULY_D(LONG_STRING), t.text.len, ULY_MAX_STRING_BYTES);
   else if (bad)
     uly_diag_add(l->diags, place(l, bad, bad + 1), ULY_D(BAD_STRING), (unsigned)(uint8_t)l->text[bad]);
   return t;
@@ -175,7 +177,7 @@ static bool lex_sign(uly_lexer *l, uly_token *out_token) {
 }
 
 uly_token uly_lex_next(uly_lexer *l) {
-  while (l->pos < l->end) {
+  while (l->pos < l->end && l->diags->n_errors <= ULY_MAX_DIAGS) { // beyond, nothing that follows is shown
     char c = peek(l, 0);
     uly_token t;
     if (c == '\n') {
@@ -199,6 +201,7 @@ uly_token uly_lex_next(uly_lexer *l) {
       bad_character(l);
     }
   }
+  l->pos = l->end;
   return finish(l, ULY_TOKEN_END, l->end);
 }
 

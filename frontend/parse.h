@@ -9,6 +9,7 @@
 enum {
   ULY_MAX_SOURCE_BYTES = 16 << 20,
   ULY_MAX_NAME_BYTES = 255,
+  ULY_MAX_STRING_BYTES = 4096,
   ULY_MAX_DEPTH = 64,    // brackets, unary operators, `if` and blocks in one another
   ULY_MAX_HEIGHT = 1000, // of an expression tree: also operators in a row, a + b + …
   ULY_MAX_AST_NODES = 1 << 20,

@@ -83,6 +83,7 @@ static uly_ast_expr *parse_string(uly_parser *p) {
   uly_ast_expr *e = new_expr(p, ULY_AST_STRING, p->tok.loc);
   uly_list pieces = {0};
   const char *c = p->tok.text.ptr, *end = c + p->tok.text.len;
+  if (p->tok.text.len > ULY_MAX_STRING_BYTES) end = c; // reported
   while (c < end) {
     uly_ast_piece *piece = uly_list_push(p->arena, &pieces, sizeof *piece);
     const char *brace = c;

@@ -1,5 +1,5 @@
 """specs/SPEC.md against the tables and the compiler: its tables must be those of the .def files, its grammar must name every sign and word, and each
-example must pass `ulyc check`.
+example must compile.
 Usage: check_spec.py ROOT ULYC [--write]    --write: put the tables into SPEC.md"""
 import pathlib
 import re
@@ -80,7 +80,7 @@ def check_examples(page, ulyc):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / f"example{i}.spec"
             path.write_text(example, encoding="utf-8")
-            run = subprocess.run([ulyc, "check", str(path)], capture_output=True, text=True)
+            run = subprocess.run([ulyc, str(path), "-o", str(path.with_suffix(".so"))], capture_output=True, text=True)
             if run.returncode:
                 yield f"example {i}:\n{run.stderr}"
     print(f"{len(examples)} examples")
