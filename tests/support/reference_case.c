@@ -1,5 +1,5 @@
 // Makes a test case of a spec: seeded inputs and parameters, and each entry's outputs by the float64 reference.
-//   reference_case SPEC FOLDER SEED B=2 S=13 …     writes FOLDER/ENTRY.inputs.safetensors, .weights.safetensors and .expected.safetensors, and prints the entries
+//   reference_case SPEC FOLDER SEED [ENTRY] B=2 S=13 …     writes FOLDER/ENTRY.inputs.safetensors, .weights.safetensors and .expected.safetensors, and prints the entries
 // Floats are uniform in [−1, 1); ints that index a table are in its range, other ints are ascending along rows, as documents are; three bools of four are true.
 #include <stdio.h>
 
@@ -118,8 +118,14 @@ int main(int argc, char **argv) {
   uly_diags_print(&diags, stderr);
   if (!j.graph) return 1;
   for (int i = 0; i < 64; i++) j.sizes[i] = 1;
-  for (int i = 4; i < argc; i++) set_size(&j, argv[i]);
-  for (int32_t i = 0; i < j.graph->n_entries; i++) run_entry(&j, &j.graph->entries[i], argv[2]);
+  const char *only = NULL;
+  for (int i = 4; i < argc; i++)
+    if (strchr(argv[i], '='))
+      set_size(&j, argv[i]);
+    else
+      only = argv[i];
+  for (int32_t i = 0; i < j.graph->n_entries; i++)
+    if (!only || uly_str_is(j.graph->entries[i].name, only)) run_entry(&j, &j.graph->entries[i], argv[2]);
   uly_arena_destroy(j.arena);
   return 0;
 }

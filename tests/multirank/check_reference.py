@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Random entries against the float64 reference: what sharded.c proves equal for every number of ranks is also right.
+
+usage: check_reference.py BIN FOLDER    BIN: where ulyc, ulyrun and reference_case are
+"""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COUNT = {"quick": 24, "long": 1000}.get(os.environ.get("ULY_TEST_MODE", ""), 120)
+SEED = int(os.environ.get("ULY_TEST_SEED", "2"))
+BOUND = 1e-5  # of an output's largest value
+
+
+def call(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def check(binaries, number, line):
+    """The largest error of an output, relative to its largest value, or what went wrong."""
+    model, entry, *sizes = line.split()
+    folder, spec = os.path.dirname(model), model[:-3] + ".spec"
+    files = f"{folder}/{entry}"
+    try:
+        names = call(f"{binaries}/reference_case", spec, folder, str(SEED + number), entry, *sizes).split()[1:]
+        args = ["--ranks", str(number % 3 + 1), "--threads", "1", "--weights", f"{files}.weights.safetensors", "--rtol", "1e-3", "--atol", "1e-3"]
+        for name in names:
+            kind, file = ("--input", "inputs") if name[0] == "<" else ("--expect", "expected")
+            args += [kind, f"{name[1:]}=@{files}.{file}.safetensors:{name[1:]}"]
+        out = call(f"{binaries}/ulyrun", model, "--entry", entry, *args)
+        errors = [float(e) for e in re.findall(r"of the largest value (\S+)", out)]
+        if len(errors) != sum(name[0] == ">" for name in names):
+            raise RuntimeError(out)
+        return max(errors)
+    except RuntimeError as error:
+        return f"{line} (seed {SEED}): {error}"
+
+
+def main():
+    binaries, folder = sys.argv[1:]
+    call(sys.executable, f"{HERE}/make_configs.py", folder, str(COUNT), str(SEED), f"{binaries}/ulyc")
+    lines = open(f"{folder}/configs").read().splitlines()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda item: check(binaries, *item), enumerate(lines)))
+    failed = [r for r in results if isinstance(r, str)]
+    failed += [f"{line} (seed {SEED}): error {r:.3g} of the largest value" for line, r in zip(lines, results) if not isinstance(r, str) and not r <= BOUND]
+    print("\n".join(failed))
+    print(f"{len(lines) - len(failed)} passed, {len(failed)} failed, largest error {max([r for r in results if not isinstance(r, str)], default=0):.3g} of the largest value")
+    sys.exit(bool(failed) or not lines)
+
+
+main()
