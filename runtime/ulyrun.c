@@ -239,16 +239,26 @@ static int check_usage(const run *r, bool mpi, uly_text *why) {
   return why->len == 0;
 }
 
+// Ranks are processes where --procs or the environment says so.
+static uly_status choose_transport(const run *r, bool *out_processes, uly_error *error) {
+  const char *name = uly_env_text(ULY_ENV_TRANSPORT);
+  *out_processes = r->options.procs || strcmp(name, "shm") == 0;
+  if (!*name || *out_processes || strcmp(name, "local") == 0 || (strcmp(name, "self") == 0 && r->n == 1)) return ULY_OK;
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "ULYRT_TRANSPORT is %s: expected local or shm, self for one rank, or mpirun for mpi", name);
+}
+
 static int run_here(run *r) {
   uly_error error = {0};
+  bool processes;
   r->n = (int)(r->options.procs ? r->options.procs : r->options.ranks ? r->options.ranks : 1);
   size_t bytes = sizeof *r->results * (size_t)r->n;
   r->results = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (r->results == MAP_FAILED) return complain(true, ULY_EXHAUSTED, "no memory for the results");
-  uly_status status = uly_job_prepare(&r->job, &error);
+  uly_status status = choose_transport(r, &processes, &error);
+  if (status == ULY_OK) status = uly_job_prepare(&r->job, &error);
   if (status == ULY_OK && r->job.notes.len) fputs(r->job.notes.ptr, stderr);
   uly_progress_start("running");
-  if (status == ULY_OK) status = r->options.procs ? run_processes(r, &error) : run_threads(r, &error);
+  if (status == ULY_OK) status = processes ? run_processes(r, &error) : run_threads(r, &error);
   uly_progress_stop();
   int code = report(r, status, &error);
   munmap(r->results, bytes);

@@ -108,7 +108,7 @@ void uly_mapped_fail(uly_mapped_board *board, int rank, uly_status status, const
 static uly_status check_failed(uly_mapped *m) {
   uly_mapped_board *board = m->board;
   if (!atomic_load_explicit(&board->failed, memory_order_acquire)) return ULY_OK;
-  for (int i = 0; i < 1000 && atomic_load(&board->failed) != 2; i++) usleep(1000);
+  for (int i = 0; i < 200 && atomic_load(&board->failed) != 2; i++) usleep(1000);
   if (atomic_load(&board->failed) != 2) return uly_comm_fail(&m->comm, ULY_PEER_LOST, "a rank died while it reported a failure");
   return uly_comm_fail(&m->comm, (uly_status)board->status, "%s", board->reason);
 }

@@ -222,6 +222,8 @@ class Run(unittest.TestCase):
         self.fails(2, "one model at a time", "other.so")
         self.run_it("none.so", code=74, says="none.so")
         self.run_it("w.safetensors", code=1, says="not a model")
+        self.run_it(MODEL, *self.args, "--ranks", "2", says="y f32", env={"ULYRT_TRANSPORT": "shm"})
+        self.fails(2, "ULYRT_TRANSPORT is self", *self.args, "--ranks", "2", env={"ULYRT_TRANSPORT": "self"})
         self.fails(2, "ULYRT_TIMEOUT", *self.args, "--ranks", "2", env={"ULYRT_TIMEOUT": "soon"})
 
     def test_outputs(self):
