@@ -219,6 +219,7 @@ static bool parse_block(uly_parser *p, uly_ast_block *block) {
     uly_ast_stmt stmt = {0}; // a nested block grows the arena between
     parse_statement(p, &stmt);
     *(uly_ast_stmt *)uly_list_push(p->arena, &stmts, sizeof stmt) = stmt;
+    if (stmts.n == ULY_MAX_STATEMENTS + 1) uly_diag_add(p->diags, stmt.loc, ULY_D(TOO_MANY_STATEMENTS), ULY_MAX_STATEMENTS);
     end_line(p, true);
     if (uly_parser_failed(p)) {
       recover(p, begin);
@@ -265,6 +266,7 @@ static void parse_params(uly_parser *p, uly_ast_decl *d) {
   while (!uly_parser_failed(p) && !uly_parser_at(p, ULY_TOKEN_RPAREN)) {
     uly_ast_param param = parse_param(p);
     *(uly_ast_param *)uly_list_push(p->arena, to, sizeof param) = param;
+    if (to->n == ULY_MAX_PARAMS + 1) uly_diag_add(p->diags, param.name.loc, ULY_D(TOO_MANY_PARAMS), ULY_MAX_PARAMS);
     if (uly_parser_at(p, ULY_TOKEN_SEMICOLON) && to == &params) {
       if (d->kind != ULY_AST_MASK && d->kind != ULY_AST_SCORE) uly_diag_add(p->diags, p->tok.loc, ULY_D(CAPTURES_HERE));
       uly_parser_advance(p);
@@ -311,6 +313,7 @@ static void parse_results(uly_parser *p, uly_ast_decl *d) {
       uly_parser_expect(p, ULY_TOKEN_COLON);
       r.type = uly_parser_type(p);
       *(uly_ast_result *)uly_list_push(p->arena, &results, sizeof r) = r;
+      if (results.n == ULY_MAX_PARAMS + 1) uly_diag_add(p->diags, r.name.loc, ULY_D(TOO_MANY_PARAMS), ULY_MAX_PARAMS);
     } while (uly_parser_accept(p, ULY_TOKEN_COMMA) && !uly_parser_at(p, ULY_TOKEN_RPAREN));
     uly_parser_close(p, ULY_TOKEN_RPAREN, open);
   }

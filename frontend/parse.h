@@ -13,6 +13,8 @@ enum {
   ULY_MAX_DEPTH = 64,    // brackets, unary operators, `if` and blocks in one another
   ULY_MAX_HEIGHT = 1000, // of an expression tree: also operators in a row, a + b + …
   ULY_MAX_AST_NODES = 1 << 20,
+  ULY_MAX_STATEMENTS = 4096, // of one block
+  ULY_MAX_PARAMS = 1024,     // of one declaration; also its results
 };
 
 // The tree of sources[|source|], or NULL with at least one error in |diags|. Checks UTF-8, NUL bytes and size first. Never crashes, whatever the bytes.
