@@ -2,7 +2,7 @@
 #   uly_packages [--no-install]   Debian packages of scripts/packages.txt
 #   uly_build [preset]            configure and build into build/ (or build/<preset>)
 #   uly_venv packages…            Python packages in build/venv
-# Nothing is installed outside Debian's packages and build/.
+# Nothing is installed outside Debian's packages and build/. With ULY_PREPARED set (by tests) nothing is installed or built: what is there is used.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
@@ -23,16 +23,17 @@ uly_missing() { # names of packages that are not installed
 }
 
 uly_packages() {
+  [ -z "${ULY_PREPARED-}" ] || return 0
   local missing; missing=$(uly_missing)
   [ -n "$missing" ] || return 0
   command -v apt-get >/dev/null || die "this needs a Debian 12 system with apt-get; missing: $missing"
   say "Debian packages to install: $missing"
-  apt-cache policy llvm-22-dev 2>/dev/null | grep -q 'Candidate: [0-9]' || {
-    if [ "${1-}" = --no-install ]; then say "(sizes are known after: apt-get update)"; return 0; fi
-    as_root apt-get update -qq || die "apt-get update failed: is there a network?"
-  }
+  if ! apt-cache policy llvm-22-dev 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+    if [ "${1-}" = --no-install ]; then say "sizes: about 370 MB to download, 2.4 GB on disk (exactly: after apt-get update)"; return 0; fi
+    as_root apt-get update -qq 2>build/apt.log || { tail -5 build/apt.log >&2; die "apt-get update failed: is there a network?"; }
+  fi
   # shellcheck disable=SC2086
-  LC_ALL=C apt-get install --no-install-recommends --assume-no $missing 2>/dev/null | grep -E '^(Need to get|After this operation)' || true
+  LC_ALL=C apt-get install -o Debug::NoLocking=true --no-install-recommends --assume-no $missing 2>/dev/null | grep -E '^(Need to get|After this operation)' || true
   [ "${1-}" = --no-install ] && return 0
   # shellcheck disable=SC2086
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >build/apt.log 2>&1 ||
@@ -40,6 +41,7 @@ uly_packages() {
 }
 
 uly_build() {
+  [ -z "${ULY_PREPARED-}" ] || return 0
   local preset=${1:-dev} dir=build
   [ "$preset" = dev ] || dir=build/$preset
   cmake --preset "$preset" ${CI:+-DULY_WERROR=ON} >build/configure.log 2>&1 || { tail -20 build/configure.log >&2; die "configuring failed; the log is build/configure.log"; }
