@@ -13,7 +13,7 @@
 #include "runtime/ulyrun_job.h"
 #include "runtime/ulyrun_progress.h"
 
-enum { MAX_RANKS = 1024, GRACE_MS = 500 };
+enum { MAX_RANKS = 1024, GRACE_MS = 300 };
 
 typedef struct run {
   uly_run_options options;
@@ -103,18 +103,26 @@ static void note_end(run *r, ulyrt_group *group, int rank, int status) {
   ulyrt_group_report(group, rank, reason);
 }
 
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
 // Waits for all children. After the first failure the others have GRACE_MS to end by themselves.
 static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) {
-  int left = started, waited_ms = 0;
-  bool failed = started < r->n;
+  int left = started;
+  bool killed = false;
+  double kill_at = started < r->n ? now() + GRACE_MS * 1e-3 : 0;
   while (left > 0) {
     int status = 0;
-    pid_t pid = waitpid(-1, &status, failed ? WNOHANG : 0);
+    pid_t pid = waitpid(-1, &status, kill_at > 0 ? WNOHANG : 0);
     if (pid < 0 && errno != EINTR) return;
     if (pid <= 0) {
-      nanosleep(&(struct timespec){0, 5000000}, NULL);
-      waited_ms += 5;
-      for (int i = 0; i < started && waited_ms == GRACE_MS; i++)
+      nanosleep(&(struct timespec){0, 2000000}, NULL);
+      if (killed || kill_at == 0 || now() < kill_at) continue;
+      killed = true;
+      for (int i = 0; i < started; i++)
         if (pids[i]) kill(pids[i], SIGKILL);
       continue;
     }
@@ -122,8 +130,8 @@ static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) 
       if (pids[i] != pid) continue;
       pids[i] = 0;
       left--;
-      if (waited_ms < GRACE_MS) note_end(r, group, i, status);
-      failed = failed || status != 0;
+      if (!killed) note_end(r, group, i, status);
+      if (status != 0 && kill_at == 0) kill_at = now() + GRACE_MS * 1e-3;
     }
   }
 }

@@ -187,7 +187,8 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
 static int create_memory(size_t bytes) {
   int fd = memfd_create("ulyrt", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
-  int error = posix_fallocate(fd, 0, (off_t)bytes);
+  int error = EINTR;
+  while (error == EINTR) error = posix_fallocate(fd, 0, (off_t)bytes);
   if (error == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return fd;
   close(fd);
   errno = error ? error : errno;

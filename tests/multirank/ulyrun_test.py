@@ -304,7 +304,7 @@ class Run(unittest.TestCase):
         start = time.time()
         os.kill(children[1], signal.SIGSTOP)
         err = job.communicate(timeout=20)[1].decode()
-        self.assertLess(time.time() - start, 3)
+        self.assertLess(time.time() - start, 3.5)  # named at 2 s; the rest is for the other processes to end
         self.assertEqual(job.returncode, 75, err)
         self.assertIn("rank 1 did not answer within 2 s", err)
         job, children = self.start_endless(2)
