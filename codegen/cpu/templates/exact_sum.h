@@ -57,14 +57,15 @@ ULY_INLINE float exact_round(const int64_t *limbs) {
       borrow >>= 32;
     }
   }
-  int top = 32 * ULY_EXACT_LIMBS - 1;
-  while (top >= 0 && !(m[top >> 5] >> (top & 31) & 1)) top--;
+  int limb = ULY_EXACT_LIMBS - 1;
+  while (limb > 0 && !m[limb]) limb--;
+  int top = m[limb] ? 32 * limb + 31 - __builtin_clz((uint32_t)m[limb]) : -1;
   if (top < 24) { // exact: subnormal, or the smallest normal numbers
     r.u = (uint32_t)m[0];
   } else {
     uint64_t kept = exact_bits(m, top - 23, 24);
-    bool half = exact_bits(m, top - 24, 1), sticky = false;
-    for (int b = 0; b < top - 24 && !sticky; b++) sticky = m[b >> 5] >> (b & 31) & 1;
+    bool half = exact_bits(m, top - 24, 1), sticky = exact_bits(m, (top - 24) & ~31, (top - 24) & 31);
+    for (int j = 0; j < (top - 24) >> 5; j++) sticky |= m[j] != 0;
     kept += half && (sticky || (kept & 1));
     uint64_t bits = ((uint64_t)(top - 22) << 23) + (kept - 0x800000); // a carry moves into the exponent
     r.u = bits >= 0x7f800000 ? 0x7f800000 : (uint32_t)bits;

@@ -9,7 +9,7 @@
 
 enum {
   BLOCK_BYTES = 4 << 10, // of source that all its destinations get before the next: gaps in what is read cost as much as reading them
-  STREAM_FROM = 8 << 20,  // bytes of a whole copy: with its source more than a rank's share of the last cache
+  STREAM_FROM = 8 << 20, // bytes of a whole copy: with its source more than a rank's share of the last cache
 };
 
 // One side of the copy.
