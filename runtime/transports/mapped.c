@@ -211,9 +211,7 @@ static void name_culprits(const uly_mapped *m, const waiting *w, char *out, size
 static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, const char *why) {
   char text[REASON];
   switch (w->what) {
-  case AWAIT_GATHER:
-    snprintf(text, sizeof text, "%s %s: rank %d waited in a gather (round %llu)", who, why, m->comm.rank, (unsigned long long)w->epoch);
-    break;
+  case AWAIT_GATHER: snprintf(text, sizeof text, "%s %s: rank %d waited in a gather (round %llu)", who, why, m->comm.rank, (unsigned long long)w->epoch); break;
   case AWAIT_POSTS:
   case AWAIT_SENDS:
     snprintf(text, sizeof text, "%s %s: rank %d waited for a %s of exchange %u (%s), time %llu", who, why, m->comm.rank,
@@ -252,19 +250,18 @@ static uly_status await(uly_mapped *m, const waiting *w) {
     pause_cpu();
   }
   seat *mine = seat_of(m, m->comm.rank);
-  double deadline = now() + m->comm.timeout;
+  double timeout = m->comm.timeout, deadline = now() + timeout;
   for (;;) {
     uint32_t ticket = atomic_load(&mine->bell);
     uly_mapped_beat(m);
     if (atomic_load_explicit(w->counter, memory_order_acquire) >= w->target) return ULY_OK;
     ULY_TRY(check_peers(m, w, deadline));
-    double slice = m->find_dead ? probe_seconds : sleep_seconds;
-    if (m->comm.timeout > 0) {
-      double left = deadline - now();
-      if (slice > m->comm.timeout / 8) slice = m->comm.timeout / 8;
-      slice = left < slice ? (left > 0 ? left : 0) : slice;
-    }
+    double begin = now(), slice = m->find_dead ? probe_seconds : sleep_seconds, left = deadline - begin;
+    if (timeout > 0 && slice > timeout / 8) slice = timeout / 8;
+    if (timeout > 0 && slice > left) slice = left > 0 ? left : 0;
     sleep_on(mine, ticket, slice);
+    double late = now() - begin - slice;
+    if (late > timeout / 8) deadline += late; // the machine, or this rank alone, stood still: no reason to blame others
   }
 }
 
