@@ -4,6 +4,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/features.h"
 #include "runtime/bound.h"
+#include "runtime/poison.h"
 
 // ---- what can be wrong on this rank alone ---------------------------------------------------------------------------------------------------
 
@@ -117,6 +118,7 @@ static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error 
   ULY_TRY(count_threads(b, options->threads, error, &threads));
   ULY_TRY(uly_env_number(ULY_ENV_LOG, error, &log));
   b->machine.log = (int)log;
+  ULY_TRY(uly_poison_wanted(error, &b->machine.poison));
   ULY_TRY(ops->create(threads, b->nodes.n_ranks, error, &b->device));
   b->tensors = calloc(b->loaded->tables.n_tensors + (size_t)1, sizeof *b->tensors);
   int most = 1;
@@ -139,7 +141,8 @@ static uly_machine machine_of(const uly_bound *b, uly_phase phase) {
                        .slot_bytes = b->slot_bytes,
                        .links = b->links,
                        .tensors = b->tensors,
-                       .log = b->machine.log};
+                       .log = b->machine.log,
+                       .poison = b->machine.poison};
 }
 
 static uly_status run_bind_phase(uly_bound *b, uly_error *error) {

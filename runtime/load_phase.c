@@ -4,7 +4,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/pages.h"
-#include "runtime/machine.h"
+#include "runtime/poison.h"
 
 // Parameters of |entry| that have no value get their constant. Those without one are collected.
 static uly_status fill_params(uly_loaded *loaded, uint32_t entry, uly_error *error) {
@@ -38,6 +38,8 @@ static uly_status fill_params(uly_loaded *loaded, uint32_t entry, uly_error *err
 // LOAD buffers that the entry's steps touch.
 static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *error) {
   const uly_tables *t = &loaded->tables;
+  bool poison;
+  ULY_TRY(uly_poison_wanted(error, &poison));
   for (int phase = 0; phase < ULY_N_PHASES; phase++) {
     uly_span steps = t->entries[entry].steps[phase];
     for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
@@ -52,6 +54,7 @@ static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *er
         loaded->memory[o->index] = uly_pages_alloc((size_t)total);
         if (!loaded->memory[o->index]) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of packed weights", (long long)total);
         loaded->slot_bytes[o->index] = bytes;
+        if (poison) uly_poison(loaded->memory[o->index], total);
       }
   }
   return ULY_OK;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/poison.h"
+
 // One operand of a prepared step.
 typedef struct place {
   const uly_operand *operand;
@@ -273,6 +275,7 @@ uly_status uly_machine_run(uly_machine *m, uly_error *error) {
     const uly_step *s = &steps[i];
     uly_prepared *p = &m->prepared[i - m->steps.first];
     if (m->log > 1) log_step(m, i, p);
+    if (m->poison) uly_poison_step(m, i);
     if (s->kind == ULY_STEP_LOOP) {
       if (p->skip || p->items == 0) {
         i = s->b;

@@ -33,6 +33,7 @@ typedef struct uly_machine {
   uly_link *links;           // [n_exchanges], NULL in the load phase
   const bool *skip;          // [n_steps] or NULL: steps to leave out
   int log;                   // ULYRT_LOG
+  bool poison;               // ULYRT_POISON
   // Changes from run to run.
   void *const *tensors; // [n_tensors]: the caller's
   uly_fault fault;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/bound.h"
+#include "runtime/poison.h"
 
 typedef struct report {
   uly_fault fault;
@@ -47,6 +48,7 @@ uly_status uly_run(uly_bound *b, void *const *tensors, uly_error *error) {
   uly_span own = b->loaded->tables.entries[b->entry].tensors;
   if (b->failed) return uly_fail(error, ULY_CANCELLED, "an earlier run of this bind failed: its ranks are out of step");
   for (uint32_t k = 0; k < own.count; k++) b->tensors[own.first + k] = tensors[k];
+  if (b->machine.poison) uly_poison_outputs(&b->machine, &b->loaded->tables.entries[b->entry]);
   b->device->ops->begin(b->device);
   uly_status status = uly_machine_run(&b->machine, error);
   b->device->ops->end(b->device);

@@ -147,6 +147,11 @@ static void copy(uly_device *device, void *to, const void *from, size_t bytes) {
   memmove(to, from, bytes);
 }
 
+static void poison(uly_device *device) {
+  for (int i = 0; i < device->threads; i++)
+    if (of(device)->workers[i].scratch) memset(of(device)->workers[i].scratch, 0xff, of(device)->workers[i].scratch_bytes);
+}
+
 static void begin(uly_device *device) { of(device)->saved_mode = set_mode(kernel_mode()); }
 static void end(uly_device *device) { set_mode(of(device)->saved_mode); }
 
@@ -216,4 +221,5 @@ const uly_device_ops uly_device_cpu = {.name = "cpu",
                                        .begin = begin,
                                        .end = end,
                                        .launch = launch,
+                                       .poison = poison,
                                        .copy = copy};

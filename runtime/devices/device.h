@@ -26,6 +26,7 @@ typedef struct uly_device_ops {
   void (*end)(uly_device *device);
   // Computes items [0, items) of |kernel| and returns when they are done; lo, hi and scratch of |call| are set here.
   void (*launch)(uly_device *device, uly_kernel kernel, const uly_call *call, int64_t items);
+  void (*poison)(uly_device *device); // fills all scratch with NaN, for tests; NULL: leaves it
   void (*copy)(uly_device *device, void *to, const void *from, size_t bytes);
 } uly_device_ops;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Random entries against the float64 reference: what sharded.c proves equal for every number of ranks is also right.
+"""Random entries against the float64 reference: what sharded.c proves equal for every number of ranks is also right. Memory holds NaN until it is written.
 
 usage: check_reference.py BIN FOLDER    BIN: where ulyc, ulyrun and reference_case are
 """
@@ -16,7 +16,7 @@ BOUND = 1e-5  # of an output's largest value
 
 
 def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, ULYRT_POISON="1"))
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\nexit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
