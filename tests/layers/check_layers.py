@@ -1,9 +1,11 @@
 """Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's.
 On several ranks memory holds NaN until it is written.
 Usage: check_layers.py BIN [SPEC…]"""
+import json
 import os
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,46 @@ def run_entry(tools, model, folder, line, ranks):
     return re.findall(r"hash ([0-9a-f]+)", out)
 
 
+def plant(folder, entry, spec):
+    """NaN in the tensors that the spec's `padded:` and `nan:` lines name."""
+    for kind, names in re.findall(rf"^# (padded|nan): {entry}\b(.*)$", spec.read_text(), re.M):
+        files = {f: Archive(folder / f"{entry}.{f}.safetensors") for f in ("inputs", "expected")}
+        for name in names.split():
+            file = next(f for f in files.values() if name in f.tensors)
+            rows = range(file.rows(name))
+            if kind == "padded":
+                valid = files["inputs"].bytes_of("valid")
+                rows = [r for r in rows if not valid[r]]
+            file.fill(name, rows)
+        for file in files.values():
+            file.save()
+
+
+class Archive:
+    """A safetensors file whose floats can be overwritten row by row, (b, s) being a row."""
+
+    def __init__(self, path):
+        self.path, self.data = path, bytearray(path.read_bytes())
+        size = struct.unpack_from("<Q", self.data)[0]
+        self.start, self.tensors = 8 + size, json.loads(self.data[8 : 8 + size])
+
+    def bytes_of(self, name):
+        begin, end = self.tensors[name]["data_offsets"]
+        return memoryview(self.data)[self.start + begin : self.start + end]
+
+    def rows(self, name):
+        return self.tensors[name]["shape"][0] * self.tensors[name]["shape"][1]
+
+    def fill(self, name, rows):
+        data = self.bytes_of(name)
+        width = len(data) // self.rows(name)
+        for row in rows:
+            data[row * width : (row + 1) * width] = b"\xff" * width
+
+    def save(self):
+        self.path.write_bytes(self.data)
+
+
 def check_refusals(tools, spec, model):
     """Lines `# refused: ENTRY at SIZES: MESSAGE` of the spec, on one and on three ranks."""
     failures, lines = [], re.findall(r"^# refused: (\w+) at (\S+): (.*)$", spec.read_text(), re.M)
@@ -51,6 +93,7 @@ def check(tools, spec):
         for seed, sizes in enumerate(SIZES):
             lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
             for line in lines:
+                plant(folder, line.split()[0], spec)
                 one = None
                 for ranks in RANKS:
                     n += 1
