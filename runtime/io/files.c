@@ -113,7 +113,9 @@ static char *temp_name(const char *path) {
   return format_path(path, folder_length(path), rest);
 }
 
+// A file without a name, which a kill cannot leave behind; -1 where the system cannot name it later (no /proc).
 static int open_unnamed(const char *path) {
+  if (access("/proc/self/fd", X_OK) != 0) return -1;
   char *folder = format_path(path, folder_length(path), ".");
   int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
   free(folder);
