@@ -4,22 +4,20 @@
 // One line a direction: GB/s that the ranks together copy, and the share of memcpy's.
 #include <inttypes.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "bench/rank_timing.h"
 #include "runtime/base/pages.h"
 #include "runtime/bound.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/transports/shm.h"
 
-enum { MAX_RANKS = 64, MAX_TENSORS = 8 };
+enum { MAX_TENSORS = 8 };
 
 typedef enum direction { TO_HEADS, TO_ROWS, N_DIRECTIONS } direction;
 static const char *const direction_names[] = {"rows to heads", "heads to rows"};
@@ -30,16 +28,9 @@ typedef struct options {
   double mib, seconds;
 } options;
 
-// What the ranks share, whether they are threads or processes.
-typedef struct shared {
-  _Atomic uint32_t arrived[2], round;
-  _Atomic int stop;
-  double begin[MAX_RANKS], end[MAX_RANKS];
-} shared;
-
 typedef struct rank {
   const options *o;
-  shared *shared;
+  timing *timing;
   uly_comm *comm;
   uly_loaded *loaded;
   uly_bound *bound;
@@ -49,12 +40,6 @@ typedef struct rank {
   void *from, *to;                   // of memcpy
   pthread_t thread;
 } rank;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void die(const char *what) {
   fprintf(stderr, "all_to_all_bench: %s\n", what);
@@ -73,18 +58,6 @@ static void *touched(size_t bytes) {
 }
 
 // ---- ranks ------------------------------------------------------------------------------------------------------------------------------------------
-
-static void meet(const rank *r) {
-  shared *s = r->shared;
-  uint32_t round = atomic_load(&s->round);
-  if (atomic_fetch_add(&s->arrived[round & 1], 1) + 1 == (uint32_t)r->o->ranks) {
-    atomic_store(&s->arrived[round & 1], 0);
-    atomic_store(&s->round, round + 1);
-    return;
-  }
-  for (int i = 0; atomic_load(&s->round) == round; i++)
-    if (i > 200) sched_yield();
-}
 
 // Leaves the other direction and the attention out.
 static void choose(rank *r, direction way, bool *skip) {
@@ -105,49 +78,36 @@ static void choose(rank *r, direction way, bool *skip) {
     if ((t->tensors[own.first + k].role == ULY_OUTPUT) == (way == TO_ROWS)) r->copied += r->bytes[k];
 }
 
-static void exchange(rank *r) {
+static void exchange(void *argument) {
+  rank *r = argument;
   uly_error error;
   check(uly_run(r->bound, r->tensors, &error), &error);
 }
 
-static void plain_copy(rank *r) { memcpy(r->to, r->from, r->copied); }
-
-// Seconds from the first rank's start to the last one's end.
-static double timed(rank *r, void (*work)(rank *)) {
-  shared *s = r->shared;
-  meet(r);
-  s->begin[r->number] = now();
-  work(r);
-  s->end[r->number] = now();
-  meet(r);
-  double begin = s->begin[0], end = s->end[0];
-  for (int q = 1; q < r->o->ranks; q++) begin = s->begin[q] < begin ? s->begin[q] : begin, end = s->end[q] > end ? s->end[q] : end;
-  return end - begin;
+static void plain_copy(void *argument) {
+  rank *r = argument;
+  memcpy(r->to, r->from, r->copied);
 }
 
 static void measure(rank *r, direction way) {
   bool *skip = calloc(r->loaded->tables.n_steps, sizeof *skip);
   if (!skip) die("no memory");
   choose(r, way, skip);
-  double best[2] = {1e9, 1e9}, stop = now() + r->o->seconds;
-  uint64_t total = 0, all[MAX_RANKS], mine = r->copied;
+  const int n = r->o->ranks;
+  double best[2] = {1e9, 1e9}, stop = timing_now() + r->o->seconds;
+  uint64_t total = 0, all[TIMING_MAX_RANKS], mine = r->copied;
   if (r->comm->ops->all_gather(r->comm, &mine, sizeof mine, all) != ULY_OK) die(r->comm->error);
-  for (int q = 0; q < r->o->ranks; q++) total += all[q];
-  atomic_store(&r->shared->stop, 0);
+  for (int q = 0; q < n; q++) total += all[q];
   for (int runs = 0;; runs++) {
-    double t = timed(r, exchange);
-    if (runs && t < best[0]) best[0] = t;
-    t = timed(r, plain_copy);
-    if (runs && t < best[1]) best[1] = t;
-    if (r->number == 0 && runs > 3 && now() > stop) atomic_store(&r->shared->stop, 1);
-    meet(r);
-    if (atomic_load(&r->shared->stop)) break;
+    double ours = timing_of(r->timing, r->number, n, exchange, r), theirs = timing_of(r->timing, r->number, n, plain_copy, r);
+    if (runs && ours < best[0]) best[0] = ours; // the first one touches memory
+    if (runs && theirs < best[1]) best[1] = theirs;
+    if (timing_agree(r->timing, r->number, n, runs > 3 && timing_now() > stop)) break;
   }
   if (r->number == 0)
     printf("%-5s %d ranks, %.1f MiB each, %s %6.2f GB/s %5.1f %% of memcpy's %.2f\n", r->o->transport, r->o->ranks, (double)mine / 1048576,
            direction_names[way], (double)total / best[0] * 1e-9, 100 * best[1] / best[0], (double)total / best[1] * 1e-9);
   fflush(stdout);
-  meet(r);
   free(skip);
 }
 
@@ -190,7 +150,7 @@ static void *rank_main(void *argument) {
 // ---- launch -------------------------------------------------------------------------------------------------------------------------------------------
 
 static void run_threads(rank *ranks, int n) {
-  uly_comm *comms[MAX_RANKS];
+  uly_comm *comms[TIMING_MAX_RANKS];
   if (uly_comm_local_create(n, comms) != ULY_OK) die("no memory for ranks");
   for (int q = 0; q < n; q++) {
     ranks[q].comm = comms[q];
@@ -235,15 +195,15 @@ static void read_option(options *o, const char *text) {
 
 int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .ranks = 2, .mib = 64, .seconds = 2};
-  static rank ranks[MAX_RANKS];
+  static rank ranks[TIMING_MAX_RANKS];
   uly_error error;
   uly_loaded *loaded;
   for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  if (o.ranks < 1 || o.ranks > MAX_RANKS) die("1 to 64 ranks");
+  if (o.ranks < 1 || o.ranks > TIMING_MAX_RANKS) die("1 to 64 ranks");
   check(uly_loaded_open(o.model, &error, &loaded), &error);
-  shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (s == MAP_FAILED) die("no memory");
-  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .shared = s, .loaded = loaded, .number = q};
+  timing *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (t == MAP_FAILED) die("no memory");
+  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .timing = t, .loaded = loaded, .number = q};
   if (!strcmp(o.transport, "local"))
     run_threads(ranks, o.ranks);
   else if (!strcmp(o.transport, "shm"))
