@@ -13,7 +13,8 @@
 #include "runtime/ulyrun_job.h"
 #include "runtime/ulyrun_progress.h"
 
-enum { MAX_RANKS = 1024, GRACE_MS = 300 };
+enum { MAX_RANKS = 1024 };
+static const double grace = 0.3; // seconds
 
 typedef struct run {
   uly_run_options options;
@@ -109,11 +110,11 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Waits for all children. After the first failure the others have GRACE_MS to end by themselves.
+// Waits for all children. After the first failure the others have a moment (grace) to end by themselves.
 static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) {
   int left = started;
   bool killed = false;
-  double kill_at = started < r->n ? now() + GRACE_MS * 1e-3 : 0;
+  double kill_at = started < r->n ? now() + grace : 0;
   while (left > 0) {
     int status = 0;
     pid_t pid = waitpid(-1, &status, kill_at > 0 ? WNOHANG : 0);
@@ -131,7 +132,7 @@ static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) 
       pids[i] = 0;
       left--;
       if (!killed) note_end(r, group, i, status);
-      if (status != 0 && kill_at == 0) kill_at = now() + GRACE_MS * 1e-3;
+      if (status != 0 && kill_at == 0) kill_at = now() + grace;
     }
   }
 }
