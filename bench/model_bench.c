@@ -1,0 +1,192 @@
+// Times a whole compiled model with seeded parameters, one thread a rank: GFLOP/s of its linear layers and attention, the share of what a loop of nothing but FMAs reaches on as
+// many threads, and where the time of the best run goes on rank 0.
+//   model_bench [model=minilm.so] [s=512] [ranks=1] [ms=1000]
+// Work is counted from the program: linear layers with the columns that their packed weights are padded to, attention over all pairs of a mask that allows all.
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/attention_kernels.h"
+#include "bench/rank_timing.h"
+#include "runtime/base/pages.h"
+#include "runtime/bound.h"
+#include "runtime/kernel_abi.h"
+
+enum { MAX_TENSORS = 16, FMA_ROUNDS = 20000 };
+
+static const char *const kind_names[] = {
+#define KIND(name, doc) #name,
+    ULY_KERNEL_KINDS(KIND)
+#undef KIND
+};
+
+typedef struct options {
+  const char *model;
+  int64_t s;
+  int ranks;
+  double seconds;
+} options;
+
+typedef struct rank {
+  const options *o;
+  timing *timing;
+  uly_loaded *loaded;
+  uly_comm *comm;
+  uly_bound *bound;
+  int number;
+  double work; // floating-point operations of all ranks
+  void *tensors[MAX_TENSORS];
+  pthread_t thread;
+} rank;
+
+static void die(const char *what) {
+  fprintf(stderr, "model_bench: %s\n", what);
+  exit(1);
+}
+
+static void check(uly_status status, const uly_error *error) {
+  if (status != ULY_OK) die(error->text);
+}
+
+// ---- a device that times what it launches ---------------------------------------------------------------------------------------------------------------
+
+static _Thread_local struct {
+  const uly_bound *bound;
+  const uly_device_ops *real;
+  double work, seconds[ULY_N_KERNEL_KINDS];
+} watch;
+
+// Operations of a call, from the values that it gets (kernel_abi.h).
+static double work_of(uly_kernel_kind kind, const uly_call *call) {
+  const uly_bound *b = watch.bound;
+  const uly_tables *t = &b->loaded->tables;
+  if (kind == ULY_KERNEL_ATTENTION)
+    return 4.0 * (double)call->val[ULY_ATTENTION_S][0] * (double)call->val[ULY_ATTENTION_T][0] * (double)call->val[ULY_ATTENTION_B][0] *
+           (double)call->val[ULY_ATTENTION_H][0] * (double)call->val[ULY_ATTENTION_K_H][0];
+  if (kind != ULY_KERNEL_GEMM) return 0;
+  const char *w = call->op[ULY_GEMM_W].p[0];
+  for (uint32_t i = 0; i < t->n_buffers; i++) {
+    int64_t bytes = b->slot_bytes[i] ? b->slot_bytes[i] : b->loaded->slot_bytes[i];
+    const char *from = b->memory[i];
+    if (from && w >= from && w < from + bytes * t->buffers[i].slots)
+      return 2.0 * (double)call->val[ULY_GEMM_ROWS][0] * (double)call->val[ULY_GEMM_BATCH][0] * (double)(bytes / 4);
+  }
+  return 0;
+}
+
+static void launch(uly_device *device, uly_kernel kernel, const uly_call *call, int64_t items) {
+  uint32_t k = 0;
+  while (watch.bound->machine.kernels[k] != kernel) k++;
+  uint32_t kind = watch.bound->loaded->tables.kernels[k].kind;
+  if (items > 0) watch.work += work_of((uly_kernel_kind)kind, call);
+  double begin = timing_now();
+  watch.real->launch(device, kernel, call, items);
+  watch.seconds[kind] += timing_now() - begin;
+}
+
+// ---- ranks ------------------------------------------------------------------------------------------------------------------------------------------
+
+static void run_model(void *argument) {
+  rank *r = argument;
+  uly_error error;
+  check(uly_run(r->bound, r->tensors, &error), &error);
+}
+
+static void run_peak(void *argument) {
+  (void)argument;
+  (__builtin_cpu_supports("avx512f") ? &attention_level_v4 : &attention_level_v3)->fma_loop(FMA_ROUNDS);
+}
+
+static void measure(rank *r) {
+  const int n = r->o->ranks;
+  double best = 1e9, peak = 1e9, shares[ULY_N_KERNEL_KINDS] = {0}, stop = timing_now() + r->o->seconds, work, all[TIMING_MAX_RANKS];
+  double operations = (__builtin_cpu_supports("avx512f") ? &attention_level_v4 : &attention_level_v3)->fma_loop(FMA_ROUNDS) * n;
+  run_model(r);
+  work = watch.work;
+  if (r->comm->ops->all_gather(r->comm, &work, sizeof work, all) != ULY_OK) die(r->comm->error);
+  r->work = 0;
+  for (int q = 0; q < n; q++) r->work += all[q];
+  for (int runs = 0;; runs++) {
+    memset(watch.seconds, 0, sizeof watch.seconds);
+    double t = timing_of(r->timing, r->number, n, run_model, r);
+    if (t < best) best = t, memcpy(shares, watch.seconds, sizeof shares);
+    t = timing_of(r->timing, r->number, n, run_peak, NULL);
+    if (t < peak) peak = t;
+    if (timing_agree(r->timing, r->number, n, runs > 3 && timing_now() > stop)) break;
+  }
+  if (r->number) return;
+  double rest = best;
+  printf("S=%" PRId64 " %d ranks %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, best * 1e3, r->work / best * 1e-9, 100 * r->work / best / (operations / peak),
+         operations / peak * 1e-9);
+  for (int k = 0; k < ULY_N_KERNEL_KINDS; k++) {
+    rest -= shares[k];
+    if (shares[k] > 0) printf(" %s %.1f", kind_names[k], 100 * shares[k] / best);
+  }
+  printf(" waits and steps %.1f %%\n", 100 * rest / best);
+}
+
+static void *rank_main(void *argument) {
+  rank *r = argument;
+  uly_error error;
+  const uly_tables *t = &r->loaded->tables;
+  int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
+  for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? r->o->s : 1;
+  uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .comms = {r->comm}, .threads = 1};
+  check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
+  uly_span own = t->entries[r->bound->entry].tensors;
+  for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) { // zeros: legal ids
+    check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
+    size_t bytes = 8;
+    for (uint32_t d = 0; d < t->tensors[own.first + k].rank; d++) bytes *= (size_t)local[d];
+    r->tensors[k] = uly_pages_alloc(bytes);
+    if (!r->tensors[k]) die("no memory");
+  }
+  uly_device_ops timed = *r->bound->device->ops;
+  watch.bound = r->bound;
+  watch.real = r->bound->device->ops;
+  timed.launch = launch;
+  r->bound->device->ops = &timed;
+  measure(r);
+  r->bound->device->ops = watch.real;
+  uly_bound_destroy(r->bound);
+  r->comm->ops->destroy(r->comm);
+  return NULL;
+}
+
+static void read_option(options *o, const char *text) {
+  if (!strncmp(text, "model=", 6))
+    o->model = text + 6;
+  else if (!strncmp(text, "s=", 2))
+    o->s = atoll(text + 2);
+  else if (!strncmp(text, "ranks=", 6))
+    o->ranks = atoi(text + 6);
+  else if (!strncmp(text, "ms=", 3))
+    o->seconds = atof(text + 3) * 1e-3;
+  else {
+    fprintf(stderr, "model_bench: cannot read %s\n", text);
+    exit(2);
+  }
+}
+
+int main(int argc, char **argv) {
+  options o = {.model = ULY_BENCH_MODEL, .s = 512, .ranks = 1, .seconds = 1};
+  static rank ranks[TIMING_MAX_RANKS];
+  static timing shared;
+  uly_comm *comms[TIMING_MAX_RANKS];
+  uly_error error;
+  uly_loaded *loaded;
+  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
+  if (o.ranks < 1 || o.ranks > TIMING_MAX_RANKS) die("1 to 64 ranks");
+  check(uly_loaded_open(o.model, &error, &loaded), &error);
+  check(uly_param_seed(loaded, 1, &error), &error);
+  if (uly_comm_local_create(o.ranks, comms) != ULY_OK) die("no memory for ranks");
+  for (int q = 0; q < o.ranks; q++) {
+    ranks[q] = (rank){.o = &o, .timing = &shared, .loaded = loaded, .comm = comms[q], .number = q};
+    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
+  }
+  for (int q = 0; q < o.ranks; q++) pthread_join(ranks[q].thread, NULL);
+  uly_loaded_destroy(loaded);
+  return 0;
+}
