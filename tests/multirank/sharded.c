@@ -356,14 +356,19 @@ int main(int argc, char **argv) {
   for (uint64_t number = 0; read_config(list, &c, number); number++) {
     char message[1200] = "", word[32] = "";
     uint64_t hash = 0;
-    if (!local && (fscanf(hashes, "%31s", word) != 1 || (strcmp(word, "-") != 0 && sscanf(word, "%lx", &hash) != 1))) return fprintf(stderr, "%s is too short\n", argv[3]), 2;
+    if (!local && (fscanf(hashes, "%31s", word) != 1 || (strcmp(word, "-") != 0 && sscanf(word, "%lx", &hash) != 1)))
+      return fprintf(stderr, "%s is too short\n", argv[3]), 2;
     if (strcmp(c.path, "-") == 0) continue; // left out, but numbered
     ulyrt_model *model = load(&c, message);
-    bool ok = model && (local ? check_local(&c, model, &hash, message) : mpi ? check_mpi(&c, model, comm, hash, message) : check_threads(&c, model, hash, message));
+    bool ok = model && (local ? check_local(&c, model, &hash, message)
+                        : mpi ? check_mpi(&c, model, comm, hash, message)
+                              : check_threads(&c, model, hash, message));
     ulyrt_model_destroy(model);
     if (local) fprintf(hashes, "%lx\n", hash);
-    if (ok) passed++;
-    else failed++, printf("%s %s (number %lu): %s\n", c.path, c.entry, number, message);
+    if (ok)
+      passed++;
+    else
+      failed++, printf("%s %s (number %lu): %s\n", c.path, c.entry, number, message);
   }
   fclose(list);
   if (fclose(hashes)) return 2;
