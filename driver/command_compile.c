@@ -7,6 +7,7 @@
 
 #include "driver/commands.h"
 #include "driver/lower.h"
+#include "runtime/base/progress.h"
 #include "runtime/io/files.h"
 
 // model.spec → model.so, in the current directory as compilers do.
@@ -78,7 +79,9 @@ uly_status uly_command_compile(uly_driver *d) {
     return ULY_EXHAUSTED;
   }
   if (!options.stop_after && !options.passes) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
+  uly_progress_start("compiling");
   uly_status status = ((uly_lower_compile_fn *)(uintptr_t)compile)(d->arena, graph, &options, &d->diags, &d->error);
+  uly_progress_stop();
   if (status == ULY_OK && d->diags.n_errors) status = ULY_INVALID_INPUT;
   if (status == ULY_OK && options.output) status = write_model(d, fd, path ? path : default_output(d->arena, d->args.operand));
   close(fd);

@@ -11,7 +11,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/ulyrun_job.h"
-#include "runtime/ulyrun_progress.h"
+#include "runtime/base/progress.h"
 
 enum { MAX_RANKS = 1024 };
 static const double grace = 0.3; // seconds

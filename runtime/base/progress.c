@@ -1,4 +1,4 @@
-#include "runtime/ulyrun_progress.h"
+#include "runtime/base/progress.h"
 
 #include <signal.h>
 #include <string.h>
