@@ -312,7 +312,8 @@ bool uly_emit_repeat(uly_emitter *e, MlirOperation op) {
   emit_yields(e, body);
   e->n_loops--;
   step.kind = ULY_STEP_END, step.b = loop;
-  e->program->steps[loop].b = uly_program_add_steps(e->program, step);
+  uint32_t end = uly_program_add_steps(e->program, step); // the table may move
+  e->program->steps[loop].b = end;
   return true;
 }
 
