@@ -36,6 +36,7 @@ uly_packages() {
   # shellcheck disable=SC2086
   LC_ALL=C apt-get install -o Debug::NoLocking=true --no-install-recommends --assume-no $missing 2>/dev/null | grep -E '^(Need to get|After this operation)' || true
   [ "${1-}" = --no-install ] && return 0
+  say "installing them (the log is build/apt.log)"
   # shellcheck disable=SC2086
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >build/apt.log 2>&1 ||
     { tail -5 build/apt.log >&2; die "apt-get install failed; the log is build/apt.log"; }
@@ -51,7 +52,7 @@ uly_build() {
 
 uly_venv() {
   [ -x build/venv/bin/python ] || /usr/bin/python3 -m venv build/venv || die "python3 -m venv failed"
-  build/venv/bin/python -m pip install --quiet --disable-pip-version-check "$@" 2>build/pip.log
+  build/venv/bin/python -m pip install --quiet --disable-pip-version-check --retries 2 --timeout 20 "$@" 2>build/pip.log
 }
 
 # The published model of the demo and of tests: its folder, if it is there; and fetching it.
