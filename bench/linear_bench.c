@@ -3,97 +3,19 @@
 // For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak. bench/linear compares with PyTorch.
 #include "bench/linear_kernels.h"
 
-#include <immintrin.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
+
+#include "bench/kernel_pool.h"
+#include "bench/rank_timing.h"
 
 int64_t uly_gemm_k, uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS];
 int64_t uly_pack_k, uly_pack_n_groups, uly_pack_group;
 
-enum { MAX_THREADS = 64, MAX_SEGMENTS = 16, HUGE_PAGE = 2 << 20 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static float *floats(int64_t n) {
-  size_t bytes = ((size_t)n * 4 + HUGE_PAGE) / HUGE_PAGE * HUGE_PAGE;
-  float *p = aligned_alloc(HUGE_PAGE, bytes);
-  if (!p) exit(1);
-  madvise(p, bytes, MADV_HUGEPAGE);
-  for (int64_t i = 0; i < n; i++) p[i] = (float)(int32_t)((uint32_t)i * 2654435761u) * 0x1p-31f;
-  return p;
-}
-
-// ---- threads: all start a job together, and take its items one by one ---------------------------------------------------------------------------
-
-static struct {
-  int n;
-  atomic_int epoch, done;
-  atomic_llong next;
-  uly_kernel kernel; // NULL: the FMA loop
-  const linear_level *level;
-  uly_call call;
-  int64_t items;
-  double operations[MAX_THREADS];
-} pool;
-
-static void take_part(int id, void *scratch) {
-  if (!pool.kernel) {
-    pool.operations[id] = pool.level->fma_loop(20000);
-    return;
-  }
-  uly_call call = pool.call;
-  call.scratch = scratch;
-  for (int64_t i; (i = atomic_fetch_add(&pool.next, 1)) < pool.items;) {
-    call.lo = i;
-    call.hi = i + 1;
-    pool.kernel(&call);
-  }
-}
-
-static void settle(int id) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET((size_t)id, &set);
-  sched_setaffinity(0, sizeof set, &set);
-  _mm_setcsr(_mm_getcsr() | 0x8040);
-}
-
-static void *thread_main(void *arg) {
-  int id = (int)(intptr_t)arg, seen = 0;
-  settle(id);
-  void *scratch = floats(ULY_GEMM_SCRATCH_BYTES / 4);
-  for (;;) {
-    while (atomic_load_explicit(&pool.epoch, memory_order_acquire) == seen) _mm_pause();
-    seen++;
-    take_part(id, scratch);
-    atomic_fetch_add(&pool.done, 1);
-  }
-  return NULL;
-}
-
-// Runs a job on all threads; returns seconds.
-static double run(uly_kernel kernel, void *scratch) {
-  double t = now();
-  pool.kernel = kernel;
-  pool.next = 0;
-  pool.done = 0;
-  atomic_fetch_add_explicit(&pool.epoch, 1, memory_order_release);
-  take_part(0, scratch);
-  while (atomic_load(&pool.done) < pool.n - 1) _mm_pause();
-  return now() - t;
-}
+enum { MAX_SEGMENTS = 16 };
 
 // ---- shapes -----------------------------------------------------------------------------------------------------------------------------------
 
@@ -129,15 +51,15 @@ static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64
   layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
   uly_gemm_k = uly_pack_k = k;
   int64_t n_panels = panels(o, l.columns);
-  l.x = floats(m * k);
-  l.w[0] = floats(l.columns * k);
-  l.w[1] = floats(l.columns * k);
-  l.packed = floats(n_panels * k * ULY_PANEL);
-  l.y = floats(m * l.columns);
-  l.cosine = floats(m * LINEAR_HEAD / 2);
-  l.sine = floats(m * LINEAR_HEAD / 2);
-  l.bias = floats(n);
-  l.residual = floats(m * l.columns);
+  l.x = pool_floats(m * k, 1);
+  l.w[0] = pool_floats(l.columns * k, 1);
+  l.w[1] = pool_floats(l.columns * k, 1);
+  l.packed = pool_floats(n_panels * k * ULY_PANEL, 1);
+  l.y = pool_floats(m * l.columns, 1);
+  l.cosine = pool_floats(m * LINEAR_HEAD / 2, 1);
+  l.sine = pool_floats(m * LINEAR_HEAD / 2, 1);
+  l.bias = pool_floats(n, 1);
+  l.residual = pool_floats(m * l.columns, 1);
   void *w0 = l.w[0], *w1 = l.w[1], *out = l.packed;
   uly_arg op[ULY_PACK_N_OPS] = {{&w0, 1}, {&w1, 1}, {&out, 1}};
   o->level->pack[o->kind](&(uly_call){.op = op, .n_peers = 1, .hi = n_panels});
@@ -171,24 +93,20 @@ static void set_call(layer *l, int segments, int64_t m, int64_t k) {
   l->val[ULY_GEMM_X_S] = l->val[ULY_GEMM_X_B] = l->val[ULY_GEMM_X_K] = l->x_s;
 }
 
-// The FMA loop's rate, or |best| where that is more.
-static double peak_rate(void *scratch, double best) {
-  double seconds = run(NULL, scratch), operations = 0;
-  for (int i = 0; i < pool.n; i++) operations += pool.operations[i];
-  return operations / seconds > best ? operations / seconds : best;
-}
+static double larger(double a, double b) { return a > b ? a : b; }
 
-static void measure(const options *o, int64_t m, int64_t k, int64_t n, void *scratch) {
-  layer l = make_layer(o, m, k, n, &pool.items);
+static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
+  int64_t items;
+  layer l = make_layer(o, m, k, n, &items);
   set_call(&l, o->segments, m, k);
-  pool.call = (uly_call){.op = l.op, .val = l.val, .n_peers = 1};
+  const uly_call call = {.op = l.op, .val = l.val, .n_peers = 1};
   double best = 1e9, peak = 0;
-  for (int i = 0; i < 20; i++) peak = peak_rate(scratch, peak);
-  run(o->level->gemm[o->kind], scratch);
-  for (double end = now() + o->seconds; best == 1e9 || now() < end;) {
-    peak = peak_rate(scratch, peak);
+  for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());
+  pool_run(o->level->gemm[o->kind], &call, items, NULL);
+  for (double end = timing_now() + o->seconds; best == 1e9 || timing_now() < end;) {
+    peak = larger(peak, pool_peak());
     for (int i = 0; i < 3; i++) {
-      double seconds = run(o->level->gemm[o->kind], scratch);
+      double seconds = pool_run(o->level->gemm[o->kind], &call, items, NULL);
       if (seconds < best) best = seconds;
     }
   }
@@ -212,27 +130,20 @@ static int kind_of(const char *name) {
 
 int main(int argc, char **argv) {
   options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, 1, 0.3};
-  pool.n = 2;
-  void *scratch = NULL;
+  int threads = 2;
+  bool started = false;
   for (int i = 1; i < argc; i++) {
     int64_t m, k, n;
-    if (!strncmp(argv[i], "threads=", 8)) pool.n = atoi(argv[i] + 8);
+    if (!strncmp(argv[i], "threads=", 8)) threads = atoi(argv[i] + 8);
     else if (!strcmp(argv[i], "level=v3")) o.level = &linear_level_v3;
     else if (!strcmp(argv[i], "level=v4")) o.level = &linear_level_v4;
     else if (!strncmp(argv[i], "kind=", 5)) o.kind = (linear_kind)kind_of(argv[i] + 5);
     else if (!strncmp(argv[i], "segments=", 9)) o.segments = atoi(argv[i] + 9);
     else if (!strncmp(argv[i], "ms=", 3)) o.seconds = atof(argv[i] + 3) * 1e-3;
-    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && pool.n >= 1 && pool.n <= MAX_THREADS && o.segments >= 1 && o.segments <= MAX_SEGMENTS) {
-      if (!scratch) {
-        scratch = floats(ULY_GEMM_SCRATCH_BYTES / 4);
-        settle(0);
-        pool.level = o.level;
-        for (int t = 1; t < pool.n; t++) {
-          pthread_t thread;
-          if (pthread_create(&thread, NULL, thread_main, (void *)(intptr_t)t)) return 1;
-        }
-      }
-      measure(&o, m, k, n, scratch);
+    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && threads >= 1 && threads <= POOL_MAX_THREADS && o.segments >= 1 && o.segments <= MAX_SEGMENTS) {
+      if (!started) pool_start(threads, ULY_GEMM_SCRATCH_BYTES, o.level->fma_loop);
+      started = true;
+      measure(&o, m, k, n);
     } else {
       fprintf(stderr, "linear_bench: cannot read %s\n", argv[i]);
       return 2;
