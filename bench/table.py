@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""All benchmarks with short runs, as one table of ratios: bench/table.py [BUILD=build] [--ms 400] [--python PYTHON_WITH_TORCH]
+
+A line a measurement: what ours reaches, its share of what it is measured against, and the share that it has to reach. Compilation: the share of the time allowed.
+Shares of a peak and of memcpy are of loops that take turns with ours; still, what else uses the cores disturbs them: raise --ms where shares come out low."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+
+import compile_bench
+
+FOLDER = pathlib.Path(__file__).parent
+LINEAR = ["512,384,1536", "512,1536,384", "2048,1024,1024", "2048,2816,1024"]
+failed = 0
+
+
+def s(n):
+    return "" if n == 1 else "s"
+
+
+def show(what, value, share, against, target, below=False):
+    """|below|: the share is of a limit."""
+    global failed
+    good = share <= target if below else share >= target
+    failed += not good
+    wanted = f"{'at most' if below else 'at least'} {100 * target:3.0f}%" if target else ""
+    print(f"{what:58} {value:>13} {100 * share:6.1f}% of {against:9} {wanted}{'' if good else '   MISSED'}", flush=True)
+
+
+def output(build, name, *options):
+    return subprocess.run([f"{build}/bin/{name}", *options], check=True, capture_output=True, text=True, timeout=300).stdout
+
+
+def has(feature):
+    return feature in pathlib.Path("/proc/cpuinfo").read_text().split()
+
+
+def attention(build, ms, threads):
+    levels = [("v4", "", ("full", 0.88), ("causal", 0.84))] if has("avx512f") else []
+    for level, kinds, *targets in levels + [("v3", "64", ("full", 0.80), ("causal", 0.76))]:
+        text = output(build, "attention_bench", f"threads={threads}", f"level={level}", f"ms={ms}")
+        for width, mask, rate, share in re.findall(r"Dh=(\d+) +(\w+) +([\d.]+) GFLOP/s +([\d.]+) %", text):
+            if not kinds or width == kinds:
+                name = "AVX-512" if level == "v4" else "AVX2"
+                show(f"attention, {mask}, Dh {width}, S 4096, {name}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share) / 100, "FMA peak", dict(targets)[mask])
+
+
+def linear(build, ms, threads):
+    for line in output(build, "linear_bench", f"threads={threads}", f"ms={ms}", *LINEAR).splitlines():
+        m, k, n, rate, share = line.split()
+        show(f"linear {m} x {k} x {n}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "FMA peak", 0.90)
+
+
+def linear_beside_torch(build, python, threads):
+    text = subprocess.run([FOLDER / "linear.py", build, "--python", python, "--threads", str(threads)], check=True, capture_output=True, text=True, timeout=300).stdout
+    for line in text.splitlines()[1:]:
+        _, m, k, n, _, rate, _, _, ratio = line.replace(",", "").split()
+        if int(m) >= 512:
+            show(f"linear {m} x {k} x {n}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(ratio), "PyTorch's", 1.05)
+
+
+def exchange(build, ms):
+    for transport in ("local", "shm"):
+        for ranks in (2, 4):
+            text = output(build, "all_to_all_bench", f"transport={transport}", f"ranks={ranks}", f"ms={2 * ms}")
+            for way, rate, share in re.findall(r"each, (.*?) +([\d.]+) GB/s +([\d.]+) %", text):
+                show(f"exchange of 64 MiB a rank, {way}, {transport}, {ranks} ranks", f"{rate} GB/s", float(share) / 100, "memcpy", 0.80)
+
+
+def model(build, ms):
+    for size, target in ((8, 0.0), (512, 0.75)):
+        for rate, share in re.findall(r"([\d.]+) GFLOP/s +([\d.]+) %", output(build, "model_bench", f"s={size}", f"ms={2 * ms}")):
+            show(f"MiniLM whole, S {size}, 1 thread", f"{rate} GFLOP/s", float(share) / 100, "FMA peak", target)
+
+
+def compiling(build):
+    for name, seconds, target, mib, most in compile_bench.measure(build, 5):
+        show(name, f"{seconds:.3f} s", seconds / target, f"{target:g} s", 1, below=True)
+        if most:
+            show(name + ", memory", f"{mib:.0f} MiB", mib / most, f"{most} MiB", 1, below=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", nargs="?", default="build")
+    parser.add_argument("--ms", type=int, default=400)
+    parser.add_argument("--python", help="one that has torch, to compare linear layers with")
+    args = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"other programs use the cores (load {load:.1f}): shares come out low")
+    counts = [1, 2] if len(os.sched_getaffinity(0)) > 1 else [1]
+    for threads in counts:
+        attention(args.build, args.ms, threads)
+    for threads in counts:
+        linear(args.build, args.ms, threads)
+        if args.python:
+            linear_beside_torch(args.build, args.python, threads)
+    exchange(args.build, args.ms)
+    model(args.build, args.ms)
+    compiling(args.build)
+    print(f"{failed} of these missed" if failed else "all reached")
+
+
+if __name__ == "__main__":
+    main()
