@@ -118,8 +118,8 @@ static void measure(rank *r) {
   }
   if (r->number) return;
   double rest = best;
-  printf("S=%" PRId64 " %d ranks %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, best * 1e3, r->work / best * 1e-9, 100 * r->work / best / (operations / peak),
-         operations / peak * 1e-9);
+  printf("S=%" PRId64 " %d ranks %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, best * 1e3, r->work / best * 1e-9,
+         100 * r->work / best / (operations / peak), operations / peak * 1e-9);
   for (int k = 0; k < ULY_N_KERNEL_KINDS; k++) {
     rest -= shares[k];
     if (shares[k] > 0) printf(" %s %.1f", kind_names[k], 100 * shares[k] / best);
