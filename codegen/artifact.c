@@ -1,9 +1,13 @@
 // The object that makes a shared library a model: tables in .rodata, the note that loaders read before they map the file, the kernels' addresses, and the
 // query function, which is all that the library exports.
+#include <elf.h>
 #include <llvm-c/Core.h>
 
 #include "codegen/codegen.h"
 #include "codegen/cpu/target_machine.h"
+#include "runtime/base/contents.h"
+
+enum { NOTE_HEAD_BYTES = 20 }; // sizes, type and name of a note, before its descriptor
 
 typedef struct artifact {
   LLVMContextRef context;
@@ -39,7 +43,7 @@ static void add_note(const artifact *a, const uly_blob *blob, const uly_code *co
   } note = {.name_bytes = 5, .descriptor_bytes = sizeof(uly_note), .type = ULY_NOTE_TYPE, .name = "ulyc"};
   _Static_assert(offsetof(uly_note, levels) % 4 == 0, "a note's descriptor is aligned to 4");
   // The descriptor follows the name at a multiple of 4, not of 8.
-  unsigned char bytes[20 + sizeof(uly_note)];
+  unsigned char bytes[NOTE_HEAD_BYTES + sizeof(uly_note)];
   note.note = (uly_note){.struct_size = sizeof(uly_note),
                          .abi_major = ULY_ABI_MAJOR,
                          .abi_minor = ULY_ABI_MINOR,
@@ -48,8 +52,8 @@ static void add_note(const artifact *a, const uly_blob *blob, const uly_code *co
                          .n_kernels = code->n_kernels};
   for (uint32_t l = 0; l < code->n_levels; l++) note.note.levels[l] = level_row(code->levels[l]);
   memcpy(note.note.program, blob->program, sizeof blob->program);
-  memcpy(bytes, &note, 20);
-  memcpy(bytes + 20, &note.note, sizeof note.note);
+  memcpy(bytes, &note, NOTE_HEAD_BYTES);
+  memcpy(bytes + NOTE_HEAD_BYTES, &note.note, sizeof note.note);
   LLVMSetSection(add_constant(a, "note", text_constant(a, bytes, sizeof bytes), 4), ULY_NOTE_SECTION);
 }
 
@@ -112,4 +116,20 @@ uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly
   LLVMDisposeModule(a.module);
   LLVMContextDispose(a.context);
   return status;
+}
+
+uly_status uly_artifact_seal(uly_bytes library, uly_text *error) {
+  unsigned char *bytes = (unsigned char *)(uintptr_t)library.ptr;
+  const Elf64_Ehdr *header = (const void *)bytes;
+  for (int i = 0; i < header->e_phnum; i++) {
+    const Elf64_Phdr *p = (const Elf64_Phdr *)(const void *)(bytes + header->e_phoff) + i;
+    if (p->p_type != PT_NOTE || p->p_filesz != NOTE_HEAD_BYTES + sizeof(uly_note)) continue;
+    size_t at = p->p_offset + NOTE_HEAD_BYTES + offsetof(uly_note, contents);
+    uint64_t hash;
+    if (!uly_contents_hash(bytes, library.n, at, &hash)) break;
+    memcpy(bytes + at, &hash, sizeof hash);
+    return ULY_OK;
+  }
+  uly_text_add(error, "the linker's output has no note");
+  return ULY_INTERNAL;
 }

@@ -99,7 +99,8 @@ static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_b
   for (uint32_t i = 0; i < n_kernels; i++) objects[n++] = code->objects[i];
   for (uint32_t l = 0; l < code->n_levels; l++)
     for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support); i++) objects[n++] = support;
-  return uly_link_shared(arena, objects, (int)n, out, error);
+  ULY_TRY(uly_link_shared(arena, objects, (int)n, out, error));
+  return uly_artifact_seal(*out, error);
 }
 
 static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error) {

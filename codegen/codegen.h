@@ -28,6 +28,8 @@ typedef struct uly_code {
 } uly_code;
 
 // artifact.c: an object with the blob, the note, the kernels' addresses and the query function.
+// Writes the hash of a linked model's contents into its note.
+ULY_MUST_USE uly_status uly_artifact_seal(uly_bytes library, uly_text *error);
 ULY_MUST_USE uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_bytes *out_object, uly_text *error);
 // link.c: |objects| as a shared library, in memory.
 ULY_MUST_USE uly_status uly_link_shared(uly_arena *arena, const uly_bytes *objects, int n_objects, uly_bytes *out_library, uly_text *error);

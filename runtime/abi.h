@@ -268,6 +268,7 @@ typedef struct uly_note {
   uint32_t n_levels, n_kernels;
   uly_level levels[ULY_MAX_LEVELS];
   uint8_t program[32];
+  uint64_t contents;  // uly_contents_hash of the file, 0 in one that is made by hand and not checked
 } uly_note;
 
 typedef struct uly_model {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/contents.h"
 #include "runtime/base/env.h"
 #include "runtime/base/features.h"
 #include "runtime/loaded.h"
@@ -20,7 +21,11 @@ typedef struct file {
   int fd;
   uint64_t bytes;
   Elf *elf;
+  uint64_t note_at; // where the note's descriptor begins
 } file;
+
+// Not for writing, and without waiting where it is a pipe.
+static file open_file(const char *path) { return (file){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; }
 
 static uly_status truncated(const file *f, const char *what, uint64_t end, uly_error *error) {
   return uly_fail(error, ULY_INVALID_INPUT, "%s is truncated: its %s reach to byte %llu, the file has %llu", f->path, what, (unsigned long long)end,
@@ -53,20 +58,20 @@ static uly_status check_dynamic(const file *f, const GElf_Phdr *p, uly_error *er
   return ULY_OK;
 }
 
-// Looks for our note in |data|; true with *out_note filled.
-static bool find_note(Elf_Data *data, uly_note *out_note, size_t *out_bytes) {
+// Looks for our note in |data|, which stands at |offset| of the file.
+static void find_note(file *f, uint64_t offset, Elf_Data *data, uly_note *out_note, size_t *out_bytes) {
   GElf_Nhdr n;
   size_t name, desc, at = 0;
   while (data && (at = gelf_getnote(data, at, &n, &name, &desc)) > 0) {
     if (n.n_type != ULY_NOTE_TYPE || n.n_namesz != sizeof "ulyc" || memcmp((const char *)data->d_buf + name, "ulyc", sizeof "ulyc") != 0) continue;
     *out_bytes = n.n_descsz;
+    f->note_at = offset + desc;
     memcpy(out_note, (const char *)data->d_buf + desc, n.n_descsz < sizeof *out_note ? n.n_descsz : sizeof *out_note);
-    return true;
+    return;
   }
-  return false;
 }
 
-static uly_status check_segments(const file *f, uly_error *error, uly_note *out_note, size_t *out_bytes) {
+static uly_status check_segments(file *f, uly_error *error, uly_note *out_note, size_t *out_bytes) {
   size_t n;
   uint64_t end;
   *out_bytes = 0;
@@ -76,13 +81,14 @@ static uly_status check_segments(const file *f, uly_error *error, uly_note *out_
     if (!gelf_getphdr(f->elf, (int)i, &p)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: %s", f->path, elf_errmsg(-1));
     if (!ends_by(p.p_offset, p.p_filesz, f->bytes, &end)) return truncated(f, "segments", end, error);
     if (p.p_type == PT_DYNAMIC) ULY_TRY(check_dynamic(f, &p, error));
-    if (p.p_type == PT_NOTE && !*out_bytes) find_note(elf_getdata_rawchunk(f->elf, (int64_t)p.p_offset, p.p_filesz, ELF_T_NHDR), out_note, out_bytes);
+    if (p.p_type == PT_NOTE && !*out_bytes)
+      find_note(f, p.p_offset, elf_getdata_rawchunk(f->elf, (int64_t)p.p_offset, p.p_filesz, ELF_T_NHDR), out_note, out_bytes);
   }
   for (Elf_Scn *s = NULL; (s = elf_nextscn(f->elf, s));) {
     GElf_Shdr h;
     if (!gelf_getshdr(s, &h) || h.sh_type == SHT_NOBITS) continue;
     if (!ends_by(h.sh_offset, h.sh_size, f->bytes, &end)) return truncated(f, "sections", end, error);
-    if (h.sh_type == SHT_NOTE && !*out_bytes) find_note(elf_getdata(s, NULL), out_note, out_bytes);
+    if (h.sh_type == SHT_NOTE && !*out_bytes) find_note(f, h.sh_offset, elf_getdata(s, NULL), out_note, out_bytes);
   }
   return ULY_OK;
 }
@@ -95,6 +101,17 @@ static uly_status check_note(const file *f, const uly_note *note, size_t bytes, 
                     ULY_ABI_MAJOR, ULY_ABI_MINOR);
   if (bytes < sizeof *note || note->struct_size < sizeof *note || note->n_levels < 1 || note->n_levels > ULY_MAX_LEVELS)
     return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes and %u CPU levels", f->path, bytes, note->n_levels);
+  return ULY_OK;
+}
+
+// Whether the file is the one that was written.
+static uly_status check_contents(const file *f, const uly_note *note, uly_error *error) {
+  size_t n;
+  uint64_t hash;
+  if (!note->contents) return ULY_OK;
+  const char *bytes = elf_rawfile(f->elf, &n);
+  if (!bytes || !uly_contents_hash(bytes, n, f->note_at + offsetof(uly_note, contents), &hash) || hash != note->contents)
+    return uly_fail(error, ULY_INVALID_INPUT, "%s is damaged: its contents are not those that ulyc wrote", f->path);
   return ULY_OK;
 }
 
@@ -116,7 +133,8 @@ static uly_status judge(file *f, uly_error *error, uly_note *out_note) {
     return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, elf_errmsg(-1));
   ULY_TRY(check_header(f, error));
   ULY_TRY(check_segments(f, error, out_note, &note_bytes));
-  return check_note(f, out_note, note_bytes, error);
+  ULY_TRY(check_note(f, out_note, note_bytes, error));
+  return check_contents(f, out_note, error);
 }
 
 // Maps the file and takes its descriptor. The dynamic linker gives a library of the same name that is loaded already, whatever the file holds by now.
@@ -152,7 +170,7 @@ static const uly_blob *find_blob(const file *f, const uly_note *note) {
 
 uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
   *out_note = (uly_note){0};
-  file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  file f = open_file(path);
   uly_status status = judge(&f, error, out_note);
   const uly_blob *blob = status == ULY_OK ? find_blob(&f, out_note) : NULL;
   if (blob)
@@ -166,7 +184,7 @@ uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_n
 
 uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded) {
   uly_note note = {0};
-  file f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+  file f = open_file(path);
   uly_status status = judge(&f, error, &note);
   if (status == ULY_OK) status = check_level(&f, &note, error);
   if (f.elf) elf_end(f.elf);

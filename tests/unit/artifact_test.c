@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "codegen/program_table.h"
+#include "runtime/loaded.h"
 #include "tests/unit/kernel_loader.h"
 
 // out[i, c] = 2 · x[i, c] + 1
@@ -139,6 +140,36 @@ static void file_is_plain(void **state) {
   uly_arena_destroy(p->arena);
 }
 
+// A byte that is mapped and is not what was written: the file is refused, whatever the byte is.
+static void damage_is_found(void **state) {
+  (void)state;
+  uly_program *p = small_program();
+  size_t n, end = 0;
+  char *bytes = write_model(p, NULL, &n);
+  const char *path = "artifact_test.damaged.so";
+  const Elf64_Ehdr *e = (const void *)bytes;
+  const Elf64_Phdr *s = (const void *)(bytes + e->e_phoff);
+  for (int i = 0; i < e->e_phnum; i++)
+    if (s[i].p_type == PT_LOAD && s[i].p_offset + s[i].p_filesz > end) end = s[i].p_offset + s[i].p_filesz;
+  for (size_t at = sizeof *e; at <= end; at += at == end ? 1 : at + 97 < end ? 97 : end - at) {
+    uly_error error = {0};
+    uly_note note;
+    uly_tables tables;
+    bool mapped = false;
+    for (int i = 0; i < e->e_phnum; i++) mapped |= s[i].p_type == PT_LOAD && at >= s[i].p_offset && at - s[i].p_offset < s[i].p_filesz;
+    bytes[at] ^= 4;
+    FILE *f = fopen(path, "wb");
+    assert_true(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    bytes[at] ^= 4;
+    uly_status status = uly_model_inspect(path, &error, &note, &tables);
+    bool read = status != ULY_OK && strstr(error.text, "it has no entry"); // what is wrong with the program, seen in its tables
+    if (status == ULY_OK || read == mapped) fail_msg("byte %zu of %zu: status %d, %s", at, end, status, error.text);
+  }
+  unlink(path);
+  free(bytes);
+  uly_arena_destroy(p->arena);
+}
+
 static void errors(void **state) {
   (void)state;
   uly_program *p = small_program();
@@ -175,6 +206,7 @@ static void nodes_fold(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_fold), cmocka_unit_test(calls_kernel),  cmocka_unit_test(tables_read_back),
-                                     cmocka_unit_test(same_bytes), cmocka_unit_test(file_is_plain), cmocka_unit_test(errors)};
+                                     cmocka_unit_test(same_bytes), cmocka_unit_test(file_is_plain), cmocka_unit_test(damage_is_found),
+                                     cmocka_unit_test(errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/bound.h"
@@ -100,6 +101,10 @@ static void not_ours(void **state) {
   (void)state;
   refused("/nonexistent/m.so", ULY_IO, "cannot open /nonexistent/m.so");
   refused("/tmp", ULY_INVALID_INPUT, "not a regular file");
+  unlink(scratch);
+  assert_int_equal(mkfifo(scratch, 0600), 0);
+  refused(scratch, ULY_INVALID_INPUT, "not a regular file");
+  unlink(scratch);
   write_file("ulyc 1\nlayer", 12);
   refused(scratch, ULY_INVALID_INPUT, "not an ELF file");
   write_file("", 0);
