@@ -28,7 +28,7 @@ static uly_status check_options(uly_bound *b, const uly_bind_options *options, u
   const uly_tables *t = &b->loaded->tables;
   b->level = b->loaded->level;
   b->entry = uly_tables_find_entry(t, options->entry);
-  for (uint32_t i = 0; i < 32; i++) b->symbols[i] = ULY_NO_VALUE;
+  for (uint32_t i = 0; i < ULY_MAX_SYMBOLS; i++) b->symbols[i] = ULY_NO_VALUE;
   if (b->entry == ULY_NONE && !options->entry.len) return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has several entries: name one");
   if (b->entry == ULY_NONE) return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has no entry \"%.*s\"", ULY_STR_ARG(options->entry));
   return check_symbols(b, options, error);
@@ -100,7 +100,7 @@ static uly_status count_threads(const uly_bound *b, int wanted, uly_error *error
   double number = wanted;
   if (wanted < 0) return uly_fail(error, ULY_INVALID_ARGUMENT, "%d threads", wanted);
   if (!wanted) ULY_TRY(uly_env_number(ULY_ENV_THREADS, error, &number));
-  if (number > 4096) return uly_fail(error, ULY_INVALID_ARGUMENT, "%g threads, at most 4096", number);
+  if (number > 4096) return uly_fail(error, ULY_INVALID_ARGUMENT, "%.0f threads, at most 4096", number);
   *out_threads = (int)number;
   if (!*out_threads) *out_threads = uly_cpu_cores() / (int)(b->nodes.n_ranks < 4096 ? b->nodes.n_ranks : 4096);
   if (*out_threads < 1) *out_threads = 1;

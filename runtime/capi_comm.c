@@ -44,6 +44,7 @@ ulyrt_status ulyrt_comm_create_mpi(const void *mpi_comm, ulyrt_comm **out_comm, 
 }
 
 ulyrt_status ulyrt_group_create(int32_t n, ulyrt_group **out_group, ulyrt_error *error) {
+  if (n < 1 || n > ULY_SHM_MAX_RANKS) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "a group has 1 to %d processes, not %d", ULY_SHM_MAX_RANKS, n);
   uly_status status = out_group ? uly_shm_group_create(n, (uly_shm_group **)(void *)out_group) : ULY_INVALID_ARGUMENT;
   return status == ULY_OK ? ULYRT_OK : uly_capi_fail(error, status, "cannot make a group of %d processes: %s", n, uly_status_text(status));
 }

@@ -29,7 +29,8 @@ static bool launched_by_mpi(bool *out_first) {
   const uly_env sizes[] = {ULY_ENV_PMI_SIZE, ULY_ENV_OMPI_SIZE}, ranks[] = {ULY_ENV_PMI_RANK, ULY_ENV_OMPI_RANK};
   for (int i = 0; i < 2; i++) {
     if (!*uly_env_text(sizes[i])) continue;
-    *out_first = strcmp(uly_env_text(ranks[i]), "0") == 0;
+    const char *rank = uly_env_text(ranks[i]);
+    *out_first = !*rank || strcmp(rank, "0") == 0;
     return true;
   }
   *out_first = true;

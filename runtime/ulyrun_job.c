@@ -203,6 +203,9 @@ static uly_status read_outputs(uly_job *job, uly_error *error) {
     if (source.len < 2 || source.ptr[0] != '@') return uly_fail(error, ULY_INVALID_ARGUMENT, "--output takes NAME=@FILE, not '%s'", o->output.items[i]);
     if (t->write) return uly_fail(error, ULY_INVALID_ARGUMENT, "output '%s' is given twice", t->name);
     t->write = uly_str_copy(job->arena, (uly_str){source.ptr + 1, source.len - 1}).ptr;
+    for (int32_t k = 0; k < job->n_tensors; k++)
+      if (&job->tensors[k] != t && job->tensors[k].write && strcmp(job->tensors[k].write, t->write) == 0 && strncmp(t->write, "/dev/", 5) != 0)
+        return uly_fail(error, ULY_INVALID_ARGUMENT, "the outputs '%s' and '%s' cannot both be written to %s", job->tensors[k].name, t->name, t->write);
     ULY_TRY(check_writable(t->write, error));
   }
   for (int i = 0; i < o->expect.n; i++) {
@@ -271,6 +274,7 @@ static uly_status read_weights(uly_job *job, uly_error *error) {
   bool bare = text[0] != '@' && strncmp(text, "rand:", 5) != 0;
   if (bare) text = uly_str_format(job->arena, "@%s", text).ptr;
   ULY_TRY(parse_source(job, "--weights", uly_str_of(text), &source, error));
+  if (source.key.len) return uly_fail(error, ULY_INVALID_ARGUMENT, "--weights takes a whole file, no key ('%s')", text);
   if (source.kind == ULY_SOURCE_RANDOM) {
     TRY_RT(ulyrt_model_seed_params(job->model, source.seed, &e));
     return ULY_OK;

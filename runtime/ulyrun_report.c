@@ -15,11 +15,13 @@ void uly_report_line(FILE *out, const char *name, const uly_ndarray *array) {
     if (v > most) most = v;
     sum += v;
   }
+  double mean = isnan(sum) ? (double)NAN : sum / (double)n; // without the sign that a NaN may have
+  if (least > most) least = most = (double)NAN;             // nothing but NaN
   uint8_t hash[16];
   crypto_generichash(hash, sizeof hash, array->data, (unsigned long long)array->bytes, NULL, 0);
   char shape[128];
   fprintf(out, "%s %s %s", name, uly_dtype_name(array->dtype), uly_ndarray_shape_text(array->rank, array->dims, shape, sizeof shape));
-  if (n) fprintf(out, " min %.6g mean %.6g max %.6g", least, sum / (double)n, most);
+  if (n) fprintf(out, " min %.6g mean %.6g max %.6g", least, mean, most);
   if (strange) fprintf(out, " not finite %lld", (long long)strange);
   fputs(" hash ", out);
   for (int i = 0; i < 8; i++) fprintf(out, "%02x", hash[i]);

@@ -23,7 +23,7 @@ static bool ends_with(uly_str s, const char *end) {
 static bool parse_random(uly_arena *arena, uly_str text, uly_source *out, uly_text *error) {
   const char *z = uly_str_copy(arena, text).ptr, *digits = z + strlen("rand:seed=");
   char *end = NULL;
-  if (strncmp(z, "rand:seed=", strlen("rand:seed=")) != 0) return uly_text_add(error, "write rand:seed=N, not '%s'", z), false;
+  if (strncmp(z, "rand:seed=", strlen("rand:seed=")) != 0) return uly_text_add(error, "write rand:seed=N, or @%s for a file", z), false;
   errno = 0;
   out->kind = ULY_SOURCE_RANDOM;
   out->seed = strtoull(digits, &end, 10);

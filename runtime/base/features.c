@@ -31,8 +31,9 @@ void uly_cpu_describe(uint32_t features, char *out, size_t bytes) {
   } rows[] = {{ULY_CPU_AVX2, "AVX2"}, {ULY_CPU_FMA, "FMA"}, {ULY_CPU_AVX512, "AVX-512 F, BW, CD, DQ, VL"}, {ULY_CPU_F16C, "F16C"}, {ULY_CPU_BMI2, "BMI2"}};
   size_t at = 0;
   out[0] = 0;
-  for (size_t i = 0; i < sizeof rows / sizeof *rows && at < bytes; i++)
+  for (size_t i = 0; i < sizeof rows / sizeof *rows && at < bytes; features &= ~rows[i++].bit)
     if (features & rows[i].bit) at += (size_t)snprintf(out + at, bytes - at, "%s%s", at ? ", " : "", rows[i].name);
+  if (features && at < bytes) snprintf(out + at, bytes - at, "%sfeatures that this version does not know (0x%x)", at ? ", " : "", features);
 }
 
 int uly_cpu_cores(void) {

@@ -156,7 +156,9 @@ class Run(unittest.TestCase):
         self.fails(2, "no --input for 'ids'", "--input", "x=@x.npy", "--weights", "w.safetensors")
         self.fails(2, "no input 'idz'; did you mean 'ids'?", *self.args, "--input", "idz=@ids.npy")
         self.fails(2, "input 'x' is given twice", *self.args, "--input", "x=@x.npy")
-        self.fails(2, "write rand:seed=N", *self.args[:2], "--input", "ids=random", *self.args[4:])
+        self.fails(2, "write rand:seed=N, or @ids.npy for a file", *self.args[:2], "--input", "ids=ids.npy", *self.args[4:])
+        npy(self.path("odd.npy"), "<i4" * 2000, (B, S), b"")
+        self.assertLess(len(self.fails(1, "unsupported dtype", "--input", "x=@x.npy", "--input", "ids=@odd.npy", "--weights", "w.safetensors")), 200)
         self.fails(2, "NAME=SOURCE", "--input", "x")
         npy(self.path("long.npy"), "<i8", (B, S), struct.pack("<%dq" % (B * S), *self.ids))
         self.fails(1, "long.npy holds i64, the model takes i32", "--input", "x=@x.npy", "--input", "ids=@long.npy", "--weights", "w.safetensors")
@@ -190,6 +192,9 @@ class Run(unittest.TestCase):
             f.write(read(self.path("w.safetensors"))[:-1])
         self.fails(1, "truncated", *inputs, "--weights", "cut.safetensors")
         self.fails(74, "No such file", *inputs, "--weights", "none.safetensors")
+        self.fails(2, "--weights takes a whole file", *inputs, "--weights", "w.safetensors:table.weight")
+        safetensors(self.path("nan.safetensors"), {"table.weight": ("F32", [IDS, D], b"\xff" * (4 * IDS * D))})
+        self.run_it(MODEL, *inputs, "--weights", "nan.safetensors", says="y f32 [2, 11, 4] min nan mean nan max nan not finite 88 ")
 
     def test_expect(self):
         says = self.run_it(MODEL, *self.args, "--expect", "y=@y.npy", "--ranks", "2")
@@ -217,6 +222,9 @@ class Run(unittest.TestCase):
         self.fails(2, "--ranks takes a number from 1", "--ranks=two")
         self.fails(2, "--ranks needs N", "--ranks")
         self.fails(2, "exclude each other", "--ranks", "2", "--procs", "2")
+        self.fails(2, "a group has 1 to 128 processes, not 300", *self.args, "--procs", "300")
+        self.fails(1, "1000000 threads, at most 4096", *self.args, "--threads", "1000000")
+        self.fails(2, "mpirun sets the ranks", "--ranks", "2", env={"PMI_SIZE": "junk"})
         self.fails(2, "--strict-weights takes no value", "--strict-weights=1")
         self.fails(2, "no entry 'tern'; did you mean 'turn'?", "--entry", "tern")
         self.fails(2, "one model at a time", "other.so")
@@ -235,6 +243,7 @@ class Run(unittest.TestCase):
         self.fails(74, "is a directory", *self.args, "--output", "y=@.")
         self.fails(74, "No space left", *self.args, "--output", "y=@/dev/full")
         self.fails(2, "no output 'x'", *self.args, "--output", "x=@x2.npy")
+        self.fails(2, "the outputs 'y' and 'next' cannot both be written to kept.npy", *self.args, "--output", "y=@kept.npy", "--output", "next=@kept.npy")
         self.fails(3, "differ", *self.args, "--output", "y=@kept.npy", "--expect", "y=@x.npy")
         self.assertNotEqual(read(self.path("kept.npy")), old)
         limited = ["bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "-"]

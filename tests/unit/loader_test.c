@@ -154,7 +154,7 @@ static void cpu_features(void **state) {
   for (unsigned char *at = copy; (at = memmem(at, good_bytes - (size_t)(at - copy), &level, sizeof level)); at++) memcpy(at, &hard, sizeof hard);
   write_file(copy, good_bytes);
   free(copy);
-  refused(scratch, ULY_UNAVAILABLE, "processor lacks");
+  refused(scratch, ULY_UNAVAILABLE, "processor lacks features that this version does not know (0x40000000)");
 }
 
 // Tables can be looked at on any processor, from bytes alone.
