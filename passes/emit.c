@@ -323,7 +323,7 @@ static MlirOperation find_function(const uly_emitter *e, MlirOperation call) {
   uly_str name = uly_ir_symbol_name(uly_op_attr(call, "callee"));
   for (MlirOperation op = mlirBlockGetFirstOperation(uly_op_body(e->module)); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
     if (uly_op_is(op, "func.func") && uly_str_equal(uly_op_str(op, "sym_name"), name)) return op;
-  ULY_ASSERT(!"a called function");
+  ULY_ASSERT(false && "a called function");
   return (MlirOperation){NULL};
 }
 
@@ -337,7 +337,7 @@ static bool emit_call(uly_emitter *e, MlirOperation op) {
   uly_str kind = uly_op_str(site.function, "uly.kernel");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (uly_str_is(kind, kinds[i].kind)) return kinds[i].emit(&site);
-  ULY_ASSERT(!"a kind of kernel");
+  ULY_ASSERT(false && "a kind of kernel");
   return false;
 }
 

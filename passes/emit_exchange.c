@@ -13,7 +13,7 @@ static int32_t axis_of(const uly_emitter *e, MlirOperation op) {
   uly_str name = uly_op_str(op, "axis");
   for (int32_t a = 0; a < e->ir->names.n_axes; a++)
     if (uly_str_equal(e->ir->names.axes[a].name, name)) return a;
-  ULY_ASSERT(!"a grid axis");
+  ULY_ASSERT(false && "a grid axis");
   return 0;
 }
 

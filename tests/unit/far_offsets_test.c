@@ -75,7 +75,7 @@ static void rows(void **state) {
       double squares = 0, sum = 0;
       for (int64_t i = r * COLS; i < (r + 1) * COLS; i++) squares += pow((double)(value(i) + value(i + 5)), 2), sum += (double)(value(i) + value(i + 5));
       for (int64_t i = r * COLS; i < (r + 1) * COLS; i++) {
-        double want = (double)(value(i) + value(i + 5)) / sqrt(squares / COLS);
+        double want = (double)(value(i) + value(i + 5)) / sqrt(squares / (double)COLS);
         assert_true(fabs((double)*cell(tensor[2], i) - want) < 1e-5);
       }
       run_rows(&m, l, 1, tensor);
