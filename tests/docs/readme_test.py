@@ -5,7 +5,7 @@ A comment in front of a block says what is special about it:
   <!-- file: NAME -->     the block is a file, which later blocks use
   <!-- exit: N -->        its commands end with exit code N; standard error counts as output
   <!-- varies: times -->  numbers with a unit of time may differ
-  <!-- varies: bits -->   hashes may differ, but those that are equal in the page must be equal; numbers may differ by 1e-4 of their size
+  <!-- varies: bits -->   hashes may differ, but those that are equal in the page must be equal; numbers with a point may differ by 1e-4 of their size
   <!-- suites -->         scripts/test: the page must show each suite; one of them is run
 A ```sh block without a ```text block behind it prints nothing. A block of any other kind is an error: nothing in the page goes unchecked.
 """
@@ -52,7 +52,7 @@ def alike(want, got, varies, hashes):
             return False
     want, got = HASH.sub("HASH", want), HASH.sub("HASH", got)
     a, b = NUMBER.findall(want), NUMBER.findall(got)
-    return NUMBER.sub("N", want) == NUMBER.sub("N", got) and all(abs(float(x) - float(y)) <= 1e-4 * abs(float(x)) for x, y in zip(a, b))
+    return NUMBER.sub("N", want) == NUMBER.sub("N", got) and all(x == y or "." in x and abs(float(x) - float(y)) <= 1e-4 * abs(float(x)) for x, y in zip(a, b))
 
 
 def compare(want, got, varies):
