@@ -54,15 +54,15 @@ static int32_t grid_symbol(uly_checker *c, const uly_ast_name *dim) {
 }
 
 static void add_axis(uly_checker *c, const uly_ast_decl *decl) {
-  enum { MAX_SYMBOLS = sizeof((uly_grid_axis *)0)->symbols / sizeof(int32_t), MAX_AXES = 4 };
+  enum { MOST = sizeof((uly_grid_axis *)0)->symbols / sizeof(int32_t) };
   uly_graph *g = c->graph;
   for (int32_t i = 0; i < g->n_axes; i++)
     if (uly_str_equal(g->axes[i].name, decl->name.text)) {
       uly_diag_add(c->diags, decl->name.loc, ULY_D(AXIS_TWICE), ULY_STR_ARG(decl->name.text));
       return;
     }
-  if (g->n_axes == MAX_AXES || decl->u.grid.n_dims > MAX_SYMBOLS) {
-    uly_diag_add(c->diags, decl->loc, ULY_D(GRID_SIZE), MAX_AXES, MAX_SYMBOLS);
+  if (g->n_axes == ULY_GRAPH_MAX_AXES || decl->u.grid.n_dims > MOST) {
+    uly_diag_add(c->diags, decl->loc, ULY_D(GRID_SIZE), ULY_GRAPH_MAX_AXES, MOST);
     return;
   }
   uly_grid_axis *axis = &g->axes[g->n_axes++];
@@ -91,7 +91,7 @@ static void set_dtype(uly_checker *c, const uly_ast_decl *decl, const uly_ast_de
 static void read_grid(uly_checker *c, const uly_ast_spec *spec) {
   const uly_ast_decl *dtype = NULL;
   c->dtype = ULY_F32;
-  c->graph->axes = ULY_NEW_ARRAY(c->arena, uly_grid_axis, 4);
+  c->graph->axes = ULY_NEW_ARRAY(c->arena, uly_grid_axis, ULY_GRAPH_MAX_AXES);
   for (int32_t i = 0; i < spec->n_decls; i++) {
     if (spec->decls[i].kind == ULY_AST_DTYPE) set_dtype(c, &spec->decls[i], &dtype);
     if (spec->decls[i].kind == ULY_AST_GRID) add_axis(c, &spec->decls[i]);

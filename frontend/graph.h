@@ -14,7 +14,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/str.h"
 
-enum { ULY_GRAPH_MAX_DIMS = 6 };
+enum { ULY_GRAPH_MAX_DIMS = 6, ULY_GRAPH_MAX_SYMBOLS = 32, ULY_GRAPH_MAX_AXES = 4, ULY_GRAPH_MAX_LOOPS = 4 };
 
 // A place in the spec: bytes [begin, end) of the source, and where that is.
 typedef struct uly_loc {

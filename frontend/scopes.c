@@ -50,6 +50,10 @@ static void declare(uly_checker *c, const uly_ast_decl *decl) {
     uly_diag_add(c->diags, decl->name.loc, ULY_D(BUILTIN_NAME), ULY_STR_ARG(name));
     return;
   }
+  if (decl->kind == ULY_AST_FREE && c->graph->n_symbols == ULY_GRAPH_MAX_SYMBOLS) {
+    uly_diag_add(c->diags, decl->name.loc, ULY_D(TOO_MANY_SYMBOLS), ULY_GRAPH_MAX_SYMBOLS);
+    return;
+  }
   uly_global *global = &c->globals[c->n_globals++];
   *slot = c->n_globals;
   *global = (uly_global){.name = name, .decl = decl, .symbol = -1};

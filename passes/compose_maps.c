@@ -4,6 +4,8 @@
 // would evaluate it more than once an element (it is stretched) unless it is a bare leaf, and not across a change of precision (wide).
 #include "passes/fuse.h"
 
+enum { MOST_OPERANDS = 14 }; // of a composed map: bounds what one kernel reads
+
 typedef struct composition {
   const uly_fuse *fuse;
   const uly_map *outer;              // the consumer
@@ -11,14 +13,13 @@ typedef struct composition {
   int replaced;                      // operand number in the consumer
   uly_map merged;
   uly_map inner; // the producer
-  bool in_producer;
 } composition;
 
 // The operand (value, access) in |map|, added if it is new; -1 where there is no room.
 static int32_t add_operand(uly_map *map, MlirValue value, uly_access access, int32_t rank) {
   for (int32_t i = 0; i < map->n_operands; i++)
     if (mlirValueEqual(map->operands[i], value) && memcmp(map->access[i].dim, access.dim, (size_t)rank) == 0) return i;
-  if (map->n_operands == ULY_MAP_MAX_OPERANDS) return -1;
+  if (map->n_operands == MOST_OPERANDS) return -1;
   map->operands[map->n_operands] = value;
   map->access[map->n_operands] = access;
   return map->n_operands++;
@@ -72,7 +73,7 @@ static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_
   uly_map inner = uly_map_read(fuse, producer);
   if (inner.expr.wide || (outer->expr.wide && has_operation(&inner.expr))) return false;
   if (uly_value_n_uses(value) != 1 && inner.n_operands != 0) return false;
-  if (inner.n_operands + outer->n_operands > ULY_MAP_MAX_OPERANDS) return false;
+  if (inner.n_operands + outer->n_operands > MOST_OPERANDS) return false;
   uly_type in = uly_type_of(fuse->ir, value), out = uly_type_of(fuse->ir, uly_op_result(consumer, 0));
   if (!same_scalar_type(in.tensor.dtype, &inner.expr) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
   int32_t indexed = 0;

@@ -87,7 +87,7 @@ void uly_emit_block(uly_emitter *e, MlirBlock block);
 bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
 
 // ---- kernel calls
-enum { ULY_CALL_MAX_OPS = 48, ULY_CALL_MAX_VALS = 128 };
+enum { ULY_CALL_MAX_OPS = 160, ULY_CALL_MAX_VALS = 640 }; // room for ULY_GEMM_MAX_PARTS hooks
 typedef struct uly_call_builder {
   uly_emitter *e;
   uly_kernel_desc *desc;
@@ -126,6 +126,7 @@ MlirValue uly_site_return(const uly_site *site, int i);
 typedef struct uly_hook_input {
   MlirValue value, scale, shift;
 } uly_hook_input;
+uly_hook uly_hook_empty(int n_inputs); // without expression, operands and output
 // The hook of |map| over |space|. A null map is the identity of input 0.
 void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs,
                     uly_hook *out_hook);

@@ -128,8 +128,10 @@ uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place
   return o;
 }
 
-static uly_hook empty_hook(int n_inputs) {
-  return (uly_hook){.present = true, .n_inputs = n_inputs, .start = {-1, -1, -1, -1}, .size = {-1, -1, -1, -1, -1, -1, -1, -1}, .out = {.op = -1}};
+uly_hook uly_hook_empty(int n_inputs) {
+  uly_hook hook = {.present = true, .n_inputs = n_inputs, .start = {-1, -1, -1, -1}, .out = {.op = -1}};
+  for (int i = 0; i < ULY_MAX_SYMBOLS; i++) hook.size[i] = -1;
+  return hook;
 }
 
 typedef struct hook_context {
@@ -201,7 +203,7 @@ static int32_t hook_leaf(void *context, uly_expr_builder *b, const uly_expr_node
 void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs,
                     uly_hook *out_hook) {
   uly_emitter *e = c->e;
-  *out_hook = empty_hook(n_inputs);
+  *out_hook = uly_hook_empty(n_inputs);
   hook_context h = {.c = c, .site = site, .map = map, .space = space, .inputs = inputs, .hook = out_hook};
   for (int i = 0; i < ULY_MAX_OPERANDS; i++) h.operand[i] = -1;
   uly_expr_builder *b = uly_expr_begin(e->arena);
@@ -219,7 +221,7 @@ void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map
 void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook) {
   uly_type type = uly_type_of(c->e->ir, value);
   uly_place place = uly_site_place(site, value);
-  *out_hook = empty_hook(0);
+  *out_hook = uly_hook_empty(0);
   out_hook->operands[out_hook->n_operands++] = uly_hook_operand_of(c, &place, &type, space->index, ULY_READ);
   uly_expr_builder *b = uly_expr_begin(c->e->arena);
   uly_scalar_type scalar = uly_dtype_get(type.tensor.dtype)->is_float ? ULY_SCALAR_FLOAT : type.tensor.dtype == ULY_BOOL ? ULY_SCALAR_BOOL : ULY_SCALAR_INT;

@@ -156,7 +156,7 @@ static void turn_one(const turn *t, int which) {
   }
   c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = t->rope / 2};
   uly_hook *h = &c.desc->u.rows.in;
-  *h = (uly_hook){.present = true, .start = {-1, -1, -1, -1}, .size = {-1, -1, -1, -1, -1, -1, -1, -1}};
+  *h = uly_hook_empty(0);
   int32_t angle_index[ULY_GRAPH_MAX_DIMS] = {space.index[0], space.index[1], ULY_HOOK_INDICES - 1};
   uly_type angle = uly_type_of(e->ir, operand(t->op, 1));
   for (int i = 0; i < 2; i++) {

@@ -8,7 +8,7 @@
 
 uly_map uly_map_read(const uly_fuse *fuse, MlirOperation op) {
   uly_map map = {.n_operands = (int)mlirOperationGetNumOperands(op)};
-  ULY_ASSERT(map.n_operands <= ULY_MAP_MAX_OPERANDS);
+  ULY_ASSERT(map.n_operands <= ULY_MAX_OPERANDS);
   uly_status status = uly_expr_parse(fuse->ir->arena, uly_op_str(op, "expr"), fuse->ir->names.symbols, fuse->ir->names.n_symbols, &map.expr);
   ULY_ASSERT(status == ULY_OK); // the verifier has read it
   for (int i = 0; i < map.n_operands; i++) {
@@ -21,7 +21,7 @@ uly_map uly_map_read(const uly_fuse *fuse, MlirOperation op) {
 
 MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue like, MlirOperation before) {
   const uly_ir *ir = fuse->ir;
-  MlirAttribute access[ULY_MAP_MAX_OPERANDS];
+  MlirAttribute access[ULY_MAX_OPERANDS];
   for (int i = 0; i < map->n_operands; i++) {
     int32_t rank = uly_type_of(ir, map->operands[i]).tensor.rank;
     int64_t dims[ULY_GRAPH_MAX_DIMS];

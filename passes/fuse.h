@@ -4,9 +4,6 @@
 
 #include "passes/outline.h"
 
-// As many as a hook can read, less what a kernel adds.
-enum { ULY_MAP_MAX_OPERANDS = 14 };
-
 typedef struct uly_fuse {
   uly_ir *ir;
   uly_outliner outliner;
@@ -15,8 +12,8 @@ typedef struct uly_fuse {
 typedef struct uly_map {
   uly_expr expr;
   int n_operands;
-  MlirValue operands[ULY_MAP_MAX_OPERANDS];
-  uly_access access[ULY_MAP_MAX_OPERANDS];
+  MlirValue operands[ULY_MAX_OPERANDS];
+  uly_access access[ULY_MAX_OPERANDS];
 } uly_map;
 
 uly_map uly_map_read(const uly_fuse *fuse, MlirOperation op);

@@ -16,8 +16,15 @@ static void add_slots(uly_text *text, const char *name, const int32_t *slots, in
 
 // Free symbols are numbers here: kernels know no names.
 static void add_expr(uly_text *text, const uly_expr *expr) {
-  static const uly_str symbols[] = {{"S0", 2}, {"S1", 2}, {"S2", 2}, {"S3", 2}, {"S4", 2}, {"S5", 2}, {"S6", 2}, {"S7", 2}};
-  uly_text_add_str(text, uly_expr_print(text->arena, expr, symbols, 8));
+  uly_str symbols[ULY_MAX_SYMBOLS];
+  for (int i = 0; i < ULY_MAX_SYMBOLS; i++) symbols[i] = uly_str_format(text->arena, "S%d", i);
+  uly_text_add_str(text, uly_expr_print(text->arena, expr, symbols, ULY_MAX_SYMBOLS));
+}
+
+// Slots of the symbols that are used.
+static void add_sizes(uly_text *text, const int32_t *size) {
+  for (int i = 0; i < ULY_MAX_SYMBOLS; i++)
+    if (size[i] >= 0) uly_text_add(text, " S%d=%d", i, size[i]);
 }
 
 static void add_operand(uly_text *text, const uly_hook_operand *o) {
@@ -32,7 +39,7 @@ static void add_hook(uly_text *text, const char *name, const uly_hook *hook) {
   uly_text_add(text, " inputs %d;", hook->n_inputs);
   for (int i = 0; i < hook->n_operands; i++) add_operand(text, &hook->operands[i]);
   add_slots(text, "start", hook->start, ULY_HOOK_INDICES);
-  add_slots(text, "size", hook->size, 8);
+  add_sizes(text, hook->size);
   if (hook->out.op >= 0) {
     uly_text_add(text, " out");
     add_operand(text, &hook->out);
@@ -63,7 +70,7 @@ static void add_attention(uly_text *text, const uly_attention_desc *a) {
     add_slots(text, "stride", c->stride, c->rank);
     add_slots(text, "dim", c->dim, c->rank);
   }
-  add_slots(text, "size", a->size, 8);
+  add_sizes(text, a->size);
 }
 
 uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {

@@ -4,7 +4,7 @@
 
 #include "passes/ir.h"
 
-enum { ULY_OUTLINE_MAX_OPS = 32, ULY_OUTLINE_MAX_VALUES = 48 };
+enum { ULY_OUTLINE_MAX_OPS = 32, ULY_OUTLINE_MAX_VALUES = 192 };
 
 typedef struct uly_group {
   const char *kind; // "gemm": names the function, @k3_gemm, and stands in its attribute uly.kernel

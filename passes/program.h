@@ -8,7 +8,9 @@
 #include "runtime/abi.h"
 #include "runtime/kernel_abi.h"
 
-enum { ULY_HOOK_MAX_OPERANDS = 16, ULY_HOOK_INDICES = 4 };
+_Static_assert(ULY_GRAPH_MAX_DIMS == ULY_MAX_DIMS && ULY_GRAPH_MAX_SYMBOLS == ULY_MAX_SYMBOLS && ULY_GRAPH_MAX_AXES == ULY_MAX_AXES, "what a spec may have, a file has room for");
+
+enum { ULY_HOOK_MAX_OPERANDS = ULY_MAX_OPERANDS + 2, ULY_HOOK_INDICES = 4 }; // a MAP's, and scale and shift of a norm
 
 // How a hook reads or writes one tensor at an index (i0, i1, i2, c): address = call.op[op] + Σ stride_d · i_d (+ c). Strides are in elements.
 typedef struct uly_hook_operand {
@@ -29,7 +31,7 @@ typedef struct uly_hook {
   int32_t n_inputs, n_operands;
   uly_hook_operand operands[ULY_HOOK_MAX_OPERANDS];
   int32_t start[ULY_HOOK_INDICES];
-  int32_t size[8];
+  int32_t size[ULY_MAX_SYMBOLS];
   uly_hook_operand out;
 } uly_hook;
 
@@ -68,7 +70,7 @@ typedef struct uly_attention_desc {
   uly_expr mask, score;  // over b h q k s (all global), captures as LOADs
   int32_t n_captures;
   uly_capture captures[ULY_HOOK_MAX_OPERANDS];
-  int32_t size[8]; // value slots of SIZE leaves
+  int32_t size[ULY_MAX_SYMBOLS]; // value slots of SIZE leaves
 } uly_attention_desc;
 
 typedef struct uly_rows_desc {

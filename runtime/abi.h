@@ -20,6 +20,7 @@
 
 #define ULY_MAX_DIMS 6
 #define ULY_MAX_AXES 4
+#define ULY_MAX_SYMBOLS 32 // uly_entry.symbols has a bit for each
 #define ULY_MAX_LOOPS 4
 #define ULY_MAX_LEVELS 4
 #define ULY_NONE UINT32_MAX

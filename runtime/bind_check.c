@@ -9,7 +9,7 @@ typedef struct record {
   int32_t status;
   uint32_t entry, level, n_symbols;
   uint8_t program[32];
-  int64_t symbols[32];
+  int64_t symbols[ULY_MAX_SYMBOLS];
   int64_t bytes[1 + ULY_MAX_AXES]; // of the arena and of the receive buffers
   uint64_t offsets;                // hash
   char device[16];
@@ -39,7 +39,7 @@ static uly_status differ(const uly_bound *b, const record *x, const record *y, i
     return uly_fail(error, ULY_MISMATCH, "rank 0%s binds entry \"%.*s\" (row %u), rank %d \"%.*s\" (row %u)", where, ULY_STR_ARG(a), x->entry, q,
                     ULY_STR_ARG(c), y->entry);
   }
-  for (uint32_t i = 0; i < x->n_symbols && i < 32; i++)
+  for (uint32_t i = 0; i < x->n_symbols && i < ULY_MAX_SYMBOLS; i++)
     if (x->symbols[i] != y->symbols[i]) {
       uly_str name = uly_tables_text(t, t->symbols[i].name);
       return uly_fail(error, ULY_MISMATCH, "rank 0%s has %.*s = %lld, rank %d has %.*s = %lld", where, ULY_STR_ARG(name), (long long)x->symbols[i], q,

@@ -26,7 +26,7 @@ typedef struct uly_bound {
   uly_loaded *loaded;
   bool holds;     // loaded is held
   uint32_t entry; // row of the variant in use
-  int64_t symbols[32];
+  int64_t symbols[ULY_MAX_SYMBOLS];
   uly_comm *comms[ULY_MAX_AXES], *own_comms[ULY_MAX_AXES];
   uint32_t channels[ULY_MAX_AXES];
   bool opened[ULY_MAX_AXES], exchanges_on[ULY_MAX_AXES];

@@ -10,7 +10,7 @@ static const uly_entry *entry_of(const ulyrt_instance *i) { return &i->model->lo
 
 static uly_status read_sizes(const ulyrt_model *m, const ulyrt_bind_options *o, int64_t *symbols, uly_error *error) {
   const uly_tables *t = &m->loaded->tables;
-  for (uint32_t i = 0; i < 32; i++) symbols[i] = ULY_NO_VALUE;
+  for (uint32_t i = 0; i < ULY_MAX_SYMBOLS; i++) symbols[i] = ULY_NO_VALUE;
   for (int32_t k = 0; k < o->n_sizes; k++) {
     uint32_t i = 0;
     if (!o->sizes || !o->sizes[k].symbol) return uly_fail(error, ULY_INVALID_ARGUMENT, "size %d has no symbol", k);
@@ -38,7 +38,7 @@ static uly_status prepare(ulyrt_instance *i, uly_error *error) {
 
 ulyrt_status ulyrt_bind(ulyrt_model *m, const ulyrt_bind_options *given, ulyrt_instance **out_instance, ulyrt_error *error) {
   uly_error e;
-  int64_t symbols[32];
+  int64_t symbols[ULY_MAX_SYMBOLS];
   ulyrt_bind_options o = {0};
   if (!m || !given || !out_instance || given->struct_size < sizeof(size_t))
     return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "ulyrt_bind: an argument is NULL or has no struct_size");

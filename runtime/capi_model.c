@@ -86,7 +86,7 @@ ulyrt_status ulyrt_model_entry(const ulyrt_model *m, int32_t entry, ulyrt_entry_
   if (row == ULY_NONE) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "there are %d entries, asked for number %d", count_entries(t), entry);
   const uly_entry *e = &t->entries[row];
   ulyrt_entry_info info = {.name = uly_capi_name(m, e->name), .tensors = (int32_t)e->tensors.count, .symbols = e->symbols};
-  if (t->n_symbols < 32) info.symbols &= (1u << t->n_symbols) - 1;
+  if (t->n_symbols < ULY_MAX_SYMBOLS) info.symbols &= (1u << t->n_symbols) - 1;
   return uly_capi_copy(out_info, out_info->struct_size, &info, sizeof info, error);
 }
 

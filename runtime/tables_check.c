@@ -27,7 +27,7 @@ static uly_status check_nodes(const uly_tables *t, uly_error *error) {
 
 static uly_status check_names(const uly_tables *t, uly_error *error) {
   for (uint32_t i = 0; i < t->n_names; i++) REQUIRE(span_in(t->names[i], t->n_chars), "name %u is out of range", i);
-  REQUIRE(t->n_symbols <= 32, "%u symbols, at most 32", t->n_symbols);
+  REQUIRE(t->n_symbols <= ULY_MAX_SYMBOLS, "%u symbols, at most %d", t->n_symbols, ULY_MAX_SYMBOLS);
   for (uint32_t i = 0; i < t->n_symbols; i++) REQUIRE(span_in(t->symbols[i].name, t->n_chars), "symbol %u has no name", i);
   REQUIRE(t->n_axes <= ULY_MAX_AXES, "%u grid axes, at most %d", t->n_axes, ULY_MAX_AXES);
   for (uint32_t i = 0; i < t->n_axes; i++) REQUIRE(span_in(t->axes[i].name, t->n_chars), "axis %u has no name", i);
