@@ -124,6 +124,9 @@ static void run(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt, int6
       return;
     }
     if (main_count == 1) break;
+    int depth = 1;
+    for (const uly_loop *outer = c->loop; outer; outer = outer->parent) depth++;
+    if (depth > ULY_GRAPH_MAX_LOOPS) uly_check_unsupported(c, stmt->loc, "a repeat in more than %d others", ULY_GRAPH_MAX_LOOPS - 1);
     if (run_loop(c, scope, stmt, &loop, list)) break;
     restore(c, &start);
     *list = before;

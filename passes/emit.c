@@ -295,7 +295,8 @@ bool uly_emit_repeat(uly_emitter *e, MlirOperation op) {
   int64_t count = uly_loop_count(op);
   MlirBlock body = uly_op_body(op);
   if (count < 0) return uly_emit_unsupported(e, op, "a repeat count that is not a constant");
-  if (e->n_loops == ULY_MAX_LOOPS) return uly_emit_unsupported(e, op, "repeats nested deeper than four");
+  _Static_assert(ULY_GRAPH_MAX_LOOPS == ULY_MAX_LOOPS, "the frontend bounds the depth");
+  ULY_ASSERT(e->n_loops < ULY_MAX_LOOPS);
   intptr_t n = mlirOperationGetNumResults(op);
   gather_inputs(e, op);
   for (intptr_t i = 0; i < n; i++) {

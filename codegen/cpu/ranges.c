@@ -73,6 +73,16 @@ static interval limited(const tile *t, interval a) {
   return small ? a : unknown_int(t);
 }
 
+// A sum or product as the code for pairs has it: unknown where it may wrap in the tile.
+static interval wrapping(const tile *t, interval a) {
+  if (!a.cq && !a.ck) return a;
+  interval over_tile = flat(t, a);
+  LLVMValueRef wraps = both(t, is(t, LLVMIntEQ, over_tile.lo, i64(t, INT64_MIN)), is(t, LLVMIntEQ, over_tile.hi, i64(t, INT64_MAX)));
+  interval r = known_unless(t, wraps, a.lo, a.hi);
+  r.cq = a.cq, r.ck = a.ck;
+  return r;
+}
+
 static interval negate(const tile *t, interval a) {
   LLVMValueRef overflow = flag(t, false), zero = i64(t, 0);
   LLVMValueRef lo = checked(t, "llvm.ssub.with.overflow", zero, a.hi, &overflow), hi = checked(t, "llvm.ssub.with.overflow", zero, a.lo, &overflow);
@@ -175,9 +185,9 @@ static interval of_int(const tile *t, uly_scalar op, const interval *a) {
   interval x, y;
   switch (op) {
   case ULY_SC_NEG: return negate(t, a[0]);
-  case ULY_SC_ADD: return limited(t, add(t, a[0], a[1]));
-  case ULY_SC_SUB: return limited(t, add(t, a[0], negate(t, a[1])));
-  case ULY_SC_MUL: return multiply(t, a[0], a[1]);
+  case ULY_SC_ADD: return wrapping(t, limited(t, add(t, a[0], a[1])));
+  case ULY_SC_SUB: return wrapping(t, limited(t, add(t, a[0], negate(t, a[1]))));
+  case ULY_SC_MUL: return wrapping(t, multiply(t, a[0], a[1]));
   case ULY_SC_FDIV:
   case ULY_SC_MOD: return divide(t, op, a[0], a[1]);
   case ULY_SC_HASH: return span(i64(t, 0), i64(t, UINT32_MAX));

@@ -28,8 +28,9 @@ typedef int32_t range_hook(const uly_call *call, int64_t b, int64_t h, int64_t q
 
 typedef struct mask_case {
   const char *text;
-  bool exact;
+  int exact; // WRAPS: for some pairs, whose tiles are PARTIAL
 } mask_case;
+enum { WRAPS = -1 };
 
 static const mask_case masks[] = {
     {"true", true},
@@ -63,8 +64,10 @@ static const mask_case masks[] = {
     {"q * k < 500", true},
     {"k <= q + size(T)", true},
     {"q % 32 >= k % 32", false},
-    {"k * 9223372036854775807 < q", false},
-    {"k + 9223372036854775807 < q", false},
+    {"k * 9223372036854775807 < q", WRAPS},
+    {"k + 9223372036854775807 < q", WRAPS},
+    {"k + 9223372036854775807 > q", WRAPS},
+    {"q * 2 - 9223372036854775807 <= k - 9223372036854775800", WRAPS},
     {"h == 1 and k <= q or h != 1 and k > q", false},
     {"int(q < k) + int(k < 8) > 0", false},
 };
@@ -131,7 +134,8 @@ static void check_tiles(range_hook *range, const mask_case *m, const uly_expr *m
           for (int64_t q = q0; q < q1; q++)
             for (int64_t k = k0; k < k1; k++) yes += allowed[q][k] == 1, no += allowed[q][k] == 0;
           int32_t got = range(&c.call, b, h, q0, q1, k0, k1);
-          if ((got == EMPTY && yes) || (got == FULL && no) || got < EMPTY || got > PARTIAL)
+          bool wraps = m->exact == WRAPS && yes + no < (q1 - q0) * (k1 - k0); // what code for pairs makes of it is not known here
+          if ((got == EMPTY && yes) || (got == FULL && no) || (wraps && got != PARTIAL) || got < EMPTY || got > PARTIAL)
             fail_msg("%s: b %d, h %d, queries [%d, %d), keys [%d, %d): %d, but %d pairs allowed, %d masked", m->text, (int)b, (int)h, (int)q0, (int)q1, (int)k0,
                      (int)k1, got, (int)yes, (int)no);
           n->tiles++;
@@ -160,7 +164,7 @@ static void tiles(void **state) {
     count n;
     classify("x86-64-v3", &masks[i], &n);
     print_message("%-48s %5d tiles, %4d PARTIAL without need\n", masks[i].text, n.tiles, n.vague);
-    if (masks[i].exact) assert_int_equal(n.vague, 0);
+    if (masks[i].exact == true) assert_int_equal(n.vague, 0);
   }
 }
 
