@@ -65,7 +65,8 @@ static uly_graph_value *build(fold *f, uly_loc loc, const uly_tensor_type *type,
   uly_region *region = uly_build_outermost(f->c, f->operands, f->n);
   for (int32_t i = 0; i < region->n; i++) {
     uly_graph_value *other = region->values[i];
-    if (other->op != ULY_OP_MAP || other->n_operands != f->n || !uly_type_equal(&other->type, type) || !uly_expr_equal(&other->u.map.expr, &expr)) continue;
+    if (other->op != ULY_OP_MAP || other->n_operands != f->n || !uly_tensor_type_equal(&other->type, type) || !uly_expr_equal(&other->u.map.expr, &expr))
+      continue;
     bool same = true;
     for (int32_t j = 0; j < f->n; j++) same &= other->operands[j] == f->operands[j] && memcmp(&other->u.map.access[j], &f->access[j], sizeof f->access[j]) == 0;
     if (same) return other;

@@ -54,7 +54,6 @@ struct uly_checker {
   int64_t n_values, steps;
   int32_t nesting;
   bool exhausted; // a limit has been reported
-  int32_t cap_unsupported;
   // the expression that scalar code is building, or NULL in tensor code; the MAP that it will be, or NULL in masks and scores
   uly_expr_builder *builder;
   struct uly_map_builder *map;
@@ -122,16 +121,11 @@ bool uly_static_get_bool(uly_checker *c, uly_scope *scope, uly_loc loc, uly_valu
 
 // ---- shapes.c
 
-static inline uly_dim uly_dim_const(int64_t size) { return (uly_dim){-1, 0, size}; }
-static inline bool uly_dim_is_const(uly_dim dim) { return dim.symbol < 0; }
-static inline bool uly_dim_equal(uly_dim a, uly_dim b) { return a.symbol == b.symbol && a.mul == b.mul && a.add == b.add; }
 uly_value uly_dim_value(uly_checker *c, uly_dim dim);
 bool uly_dim_linear(const uly_expr *size, uly_dim *out);
 bool uly_dim_of_value(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value value, uly_dim *out); // at least 1 where const
 uly_str uly_dim_text(uly_checker *c, uly_dim dim);
 uly_str uly_shape_text(uly_checker *c, const uly_tensor_type *type);
-bool uly_type_equal(const uly_tensor_type *a, const uly_tensor_type *b);
-bool uly_dtype_is_tensor_type(const uly_ast_type *type); // not a static argument's
 // The dtype that a type is written with.
 bool uly_type_dtype(uly_checker *c, uly_scope *scope, const uly_ast_type *type, uly_dtype *out);
 // Binds symbols of |frame| to the dims of |value|, whose type is declared as |type|; dims that are computed from other symbols are compared by uly_shape_check.

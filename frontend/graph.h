@@ -34,6 +34,16 @@ typedef struct uly_tensor_type {
   uly_dim dims[ULY_GRAPH_MAX_DIMS];
 } uly_tensor_type;
 
+static inline uly_dim uly_dim_const(int64_t size) { return (uly_dim){.symbol = -1, .add = size}; }
+static inline bool uly_dim_is_const(uly_dim dim) { return dim.symbol < 0; }
+static inline bool uly_dim_equal(uly_dim a, uly_dim b) { return a.symbol == b.symbol && a.mul == b.mul && a.add == b.add; }
+static inline bool uly_tensor_type_equal(const uly_tensor_type *a, const uly_tensor_type *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (int32_t i = 0; i < a->rank; i++)
+    if (!uly_dim_equal(a->dims[i], b->dims[i])) return false;
+  return true;
+}
+
 typedef enum uly_op {
 #define OP(id, ...) ULY_OP_##id,
 #include "frontend/ops.def"

@@ -33,7 +33,7 @@ static bool keeps_type(uly_checker *c, uly_scope *scope, const uly_binding *bind
     return false;
   }
   const uly_tensor_type *was = &binding->value.u.tensor->type, *is = &value->u.tensor->type;
-  if (uly_type_equal(was, is)) return true;
+  if (uly_tensor_type_equal(was, is)) return true;
   uly_str a = uly_shape_text(c, was), b = uly_shape_text(c, is);
   ULY_CHECK_ERROR(c, scope, loc, ULY_D(CARRIED_TYPE), ULY_STR_ARG(binding->name), ULY_STR_ARG(a), ULY_STR_ARG(b));
   return false;
@@ -220,7 +220,7 @@ static bool bind_params(uly_checker *c, uly_scope *scope, const uly_ast_expr *ca
       ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(MISSING_ARGUMENT), ULY_STR_ARG(decl->name.text), ULY_STR_ARG(param->name.text));
       return false;
     }
-    if (!param->type || uly_dtype_is_tensor_type(param->type)) continue;
+    if (!param->type || param->type->has_dims) continue;
     if (static_argument(c, scope, param, args->locs[i], &args->values[i]))
       uly_scopes_bind(c, signature, param->name, args->values[i]);
     else
@@ -228,7 +228,7 @@ static bool bind_params(uly_checker *c, uly_scope *scope, const uly_ast_expr *ca
   }
   for (int32_t i = 0; i < decl->u.body.n_params && ok; i++) {
     const uly_ast_param *param = &decl->u.body.params[i];
-    if (param->type && !uly_dtype_is_tensor_type(param->type)) continue;
+    if (param->type && !param->type->has_dims) continue;
     if (param->type && args->values[i].kind != ULY_VALUE_TENSOR) {
       ULY_CHECK_ERROR(c, scope, args->locs[i], ULY_D(TENSOR_WANTED), ULY_STR_ARG(param->name.text), uly_value_describe(&args->values[i]));
       return false;
@@ -238,8 +238,7 @@ static bool bind_params(uly_checker *c, uly_scope *scope, const uly_ast_expr *ca
   }
   for (int32_t i = 0; i < decl->u.body.n_params && ok; i++) {
     const uly_ast_param *param = &decl->u.body.params[i];
-    if (param->type && uly_dtype_is_tensor_type(param->type))
-      ok = uly_shape_check(c, signature, param->type, param->name.text, &args->values[i].u.tensor->type, args->locs[i]);
+    if (param->type && param->type->has_dims) ok = uly_shape_check(c, signature, param->type, param->name.text, &args->values[i].u.tensor->type, args->locs[i]);
   }
   return ok;
 }

@@ -103,7 +103,7 @@ uly_value uly_map_end(uly_map_builder *m, uly_scope *scope, uly_loc loc, int32_t
   }
   uly_expr expr = uly_expr_end(m->b, node);
   if (!result_dtype(m, scope, loc, &expr, &type.dtype, &weak)) return uly_poison();
-  if (expr.n_nodes == 1 && expr.nodes[0].op == ULY_SC_OPERAND && uly_type_equal(&m->operands[expr.nodes[0].index].u.tensor->type, &type))
+  if (expr.n_nodes == 1 && expr.nodes[0].op == ULY_SC_OPERAND && uly_tensor_type_equal(&m->operands[expr.nodes[0].index].u.tensor->type, &type))
     return m->operands[expr.nodes[0].index];
   uly_graph_value *operands[ULY_MAX_OPERANDS];
   for (int32_t i = 0; i < m->n; i++) operands[i] = m->operands[i].u.tensor;
@@ -145,7 +145,7 @@ static uly_value sourceless(uly_checker *c, uly_loc loc, const uly_tensor_type *
   uly_region *region = uly_build_outermost(c, NULL, 0);
   for (int32_t i = 0; i < region->n; i++) {
     uly_graph_value *other = region->values[i];
-    if (other->op == ULY_OP_MAP && other->n_operands == 0 && uly_type_equal(&other->type, type) && uly_expr_equal(&other->u.map.expr, expr))
+    if (other->op == ULY_OP_MAP && other->n_operands == 0 && uly_tensor_type_equal(&other->type, type) && uly_expr_equal(&other->u.map.expr, expr))
       return uly_build_tensor(other, weak);
   }
   uly_graph_value *value = uly_build_in(c, region, ULY_OP_MAP, loc, type, NULL, 0);

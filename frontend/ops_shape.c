@@ -256,7 +256,7 @@ static bool check_labels(uly_call *call, int32_t labels) {
   const uly_tensor_type *have = &call->args[labels].u.tensor->type;
   rows.rank--;
   rows.dtype = have->dtype;
-  if ((have->dtype == ULY_I32 || have->dtype == ULY_I64) && uly_type_equal(&rows, have)) return true;
+  if ((have->dtype == ULY_I32 || have->dtype == ULY_I64) && uly_tensor_type_equal(&rows, have)) return true;
   uly_str logits = uly_shape_text(call->c, &call->args[0].u.tensor->type), text = uly_shape_text(call->c, have);
   ULY_CHECK_ERROR(call->c, call->scope, call->locs[labels], ULY_D(LABEL_SHAPE), ULY_STR_ARG(text), ULY_STR_ARG(logits));
   return false;

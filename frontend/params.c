@@ -132,7 +132,7 @@ static uly_graph_value *find_tied(uly_checker *c, uly_scope *scope, uly_loc loc,
     if (!tie) {
       report_twice(c, scope, loc, other);
       *out_failed = true;
-    } else if (!uly_type_equal(&other->value->type, type)) {
+    } else if (!uly_tensor_type_equal(&other->value->type, type)) {
       uly_str a = uly_shape_text(c, type), b = uly_shape_text(c, &other->value->type);
       uly_diag *d = ULY_CHECK_ERROR(c, scope, loc, ULY_D(TIE_TYPE), ULY_STR_ARG(names[i]), ULY_STR_ARG(a), ULY_STR_ARG(b));
       uly_diag_note(c->diags, d, other->loc, ULY_D(FIRST_HERE), ULY_STR_ARG(names[i]));

@@ -82,13 +82,6 @@ uly_str uly_dim_text(uly_checker *c, uly_dim dim) {
 
 uly_str uly_shape_text(uly_checker *c, const uly_tensor_type *type) { return uly_type_text(c->arena, type, c->graph->symbols); }
 
-bool uly_type_equal(const uly_tensor_type *a, const uly_tensor_type *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  for (int32_t i = 0; i < a->rank; i++)
-    if (!uly_dim_equal(a->dims[i], b->dims[i])) return false;
-  return true;
-}
-
 bool uly_shape_fits(const uly_tensor_type *type) {
   int64_t bytes = uly_dtype_bytes(type->dtype);
   for (int32_t i = 0; i < type->rank; i++) {
@@ -125,8 +118,6 @@ int32_t uly_shape_row_dim(const uly_checker *c, const uly_tensor_type *type) {
 
 // ---- declared types -------------------------------------------------------------------------------------------------------------------------------------------
 
-bool uly_dtype_is_tensor_type(const uly_ast_type *type) { return type->has_dims; }
-
 bool uly_type_dtype(uly_checker *c, uly_scope *scope, const uly_ast_type *type, uly_dtype *out) {
   *out = c->dtype;
   if (!type->name.text.len || (uly_dtype_by_name(type->name.text, out) && *out != ULY_F64)) return true;
@@ -140,6 +131,15 @@ bool uly_type_dtype(uly_checker *c, uly_scope *scope, const uly_ast_type *type, 
 }
 
 static bool has_ellipsis(const uly_ast_type *type) { return type->n_dims > 0 && !type->dims[0].size; }
+
+static bool check_rank(uly_checker *c, uly_scope *scope, const uly_ast_type *type, uly_str name, const uly_tensor_type *value, uly_loc loc) {
+  bool more = has_ellipsis(type);
+  int32_t n = type->n_dims - more;
+  if (more ? value->rank >= n : value->rank == n) return true;
+  uly_str text = uly_shape_text(c, value);
+  ULY_CHECK_ERROR(c, scope, loc, ULY_D(RANK), ULY_STR_ARG(name), ULY_STR_ARG(text), value->rank, more ? "at least " : "", n);
+  return false;
+}
 
 // The symbol that a dim leaves open, and what multiplies it.
 static uly_symbol_binding *open_symbol(uly_checker *c, uly_scope *scope, uly_frame *frame, const uly_ast_expr *size, int64_t *out_factor) {
@@ -163,11 +163,7 @@ static uly_symbol_binding *open_symbol(uly_checker *c, uly_scope *scope, uly_fra
 
 bool uly_shape_unify(uly_checker *c, uly_scope *scope, uly_frame *frame, const uly_ast_type *type, uly_str name, const uly_tensor_type *value, uly_loc loc) {
   int32_t first = has_ellipsis(type), n = type->n_dims - first;
-  if (first ? value->rank < n : value->rank != n) {
-    uly_str text = uly_shape_text(c, value);
-    ULY_CHECK_ERROR(c, scope, loc, ULY_D(RANK), ULY_STR_ARG(name), ULY_STR_ARG(text), value->rank, first ? "at least " : "", n);
-    return false;
-  }
+  if (!check_rank(c, scope, type, name, value, loc)) return false;
   for (int32_t i = 0; i < n; i++) {
     int64_t factor;
     uly_dim dim = value->dims[value->rank - n + i];
@@ -186,11 +182,7 @@ bool uly_shape_unify(uly_checker *c, uly_scope *scope, uly_frame *frame, const u
 
 bool uly_shape_check(uly_checker *c, uly_scope *scope, const uly_ast_type *type, uly_str name, const uly_tensor_type *value, uly_loc loc) {
   int32_t first = has_ellipsis(type), n = type->n_dims - first;
-  if (first ? value->rank < n : value->rank != n) {
-    uly_str text = uly_shape_text(c, value);
-    ULY_CHECK_ERROR(c, scope, loc, ULY_D(RANK), ULY_STR_ARG(name), ULY_STR_ARG(text), value->rank, first ? "at least " : "", n);
-    return false;
-  }
+  if (!check_rank(c, scope, type, name, value, loc)) return false;
   for (int32_t i = 0; i < n; i++) {
     const uly_ast_dim *declared = &type->dims[first + i];
     uly_dim dim;

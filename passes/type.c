@@ -4,13 +4,6 @@
 
 #include "passes/ir.h"
 
-bool uly_tensor_type_equal(const uly_tensor_type *a, const uly_tensor_type *b) {
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  for (int32_t d = 0; d < a->rank; d++)
-    if (!uly_dim_equal(a->dims[d], b->dims[d])) return false;
-  return true;
-}
-
 bool uly_type_equal(const uly_type *a, const uly_type *b) {
   if (!uly_tensor_type_equal(&a->tensor, &b->tensor) || a->n_axes != b->n_axes || !uly_str_equal(a->storage, b->storage)) return false;
   for (int32_t x = 0; x < a->n_axes; x++)
@@ -40,7 +33,7 @@ static void add_dim(uly_text *text, const uly_names *names, uly_dim dim) {
   if (dim.add) uly_text_add(text, "%+lld", (long long)dim.add);
 }
 
-uly_str uly_dim_print(uly_arena *arena, const uly_names *names, uly_dim dim) {
+uly_str uly_encoding_print_dim(uly_arena *arena, const uly_names *names, uly_dim dim) {
   uly_text text = {.arena = arena};
   add_dim(&text, names, dim);
   return uly_text_str(&text);
@@ -175,7 +168,7 @@ static bool check_dist(reader *r, const uly_type *type, int32_t axis) {
     return fail(r, uly_str_format(r->arena, "%.*s covers dim %d, which is not a constant number of heads", ULY_STR_ARG(name), dist.dim));
   if (!uly_dim_is_const(dim) && dim.add)
     return fail(r, uly_str_format(r->arena, "%.*s splits dim %d, whose size %.*s is not whole units of its symbol", ULY_STR_ARG(name), dist.dim,
-                                  ULY_STR_ARG(uly_dim_print(r->arena, r->names, dim))));
+                                  ULY_STR_ARG(uly_encoding_print_dim(r->arena, r->names, dim))));
   for (int32_t other = 0; other < axis; other++)
     if (uly_dist_cuts(type->dist[other], dist.dim))
       return fail(r, uly_str_format(r->arena, "%.*s and %.*s both cut dim %d", ULY_STR_ARG(r->names->axes[other].name), ULY_STR_ARG(name), dist.dim));

@@ -66,10 +66,6 @@ static inline bool uly_dist_cuts(uly_dist d, int32_t dim) {
   return (d.kind == ULY_DIST_SPLIT || d.kind == ULY_DIST_COVER || d.kind == ULY_DIST_COVER_PARTIAL) && d.dim == dim;
 }
 
-static inline bool uly_dim_equal(uly_dim a, uly_dim b) { return a.symbol == b.symbol && a.mul == b.mul && a.add == b.add; }
-static inline uly_dim uly_dim_const(int64_t n) { return (uly_dim){.symbol = -1, .add = n}; }
-static inline bool uly_dim_is_const(uly_dim d) { return d.symbol < 0; }
-bool uly_tensor_type_equal(const uly_tensor_type *a, const uly_tensor_type *b);
 bool uly_type_equal(const uly_type *a, const uly_type *b);
 static inline bool uly_type_is_global(const uly_type *t) { return t->n_axes == 0 || t->dist[0].kind == ULY_DIST_GLOBAL; }
 // The same tensor on |names|' grid, not distributed.
@@ -80,7 +76,7 @@ int32_t uly_type_row_dim(const uly_names *names, const uly_tensor_type *tensor, 
 // Text, without MLIR. The printers use |arena|. Parsing fills dims that are dynamic in |inout_type| (symbol given as ULY_DIM_UNNAMED), dist and storage; on
 // failure it returns what is wrong, else an empty string.
 enum { ULY_DIM_UNNAMED = -2 };
-uly_str uly_dim_print(uly_arena *arena, const uly_names *names, uly_dim dim);
+uly_str uly_encoding_print_dim(uly_arena *arena, const uly_names *names, uly_dim dim);
 uly_str uly_dist_print(uly_arena *arena, uly_dist dist);
 uly_str uly_encoding_print(uly_arena *arena, const uly_names *names, const uly_type *type);
 uly_str uly_encoding_parse(uly_arena *arena, const uly_names *names, uly_str text, uly_type *inout_type);

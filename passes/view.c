@@ -81,8 +81,9 @@ static bool want(shapes *s, bool ok, const char *what) {
 
 static bool same_dim(shapes *s, const uly_type *a, int32_t i, const uly_type *b, int32_t j, const char *what) {
   if (s->error.len || uly_dim_equal(a->tensor.dims[i], b->tensor.dims[j])) return !s->error.len;
-  s->error = uly_str_format(s->arena, "%s: dim %d is %.*s and dim %d is %.*s", what, i, ULY_STR_ARG(uly_dim_print(s->arena, s->names, a->tensor.dims[i])), j,
-                            ULY_STR_ARG(uly_dim_print(s->arena, s->names, b->tensor.dims[j])));
+  s->error =
+      uly_str_format(s->arena, "%s: dim %d is %.*s and dim %d is %.*s", what, i, ULY_STR_ARG(uly_encoding_print_dim(s->arena, s->names, a->tensor.dims[i])), j,
+                     ULY_STR_ARG(uly_encoding_print_dim(s->arena, s->names, b->tensor.dims[j])));
   return false;
 }
 
