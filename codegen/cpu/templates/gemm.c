@@ -145,6 +145,7 @@ ULY_KERNEL(uly_gemm) {
   uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, {{0}}};
   ULY_UNROLL
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++)
-    shape.parts[p] = (uly_gemm_part_shape){uly_gemm_part_mode[p], uly_gemm_part_n_groups[p], uly_gemm_part_group[p], uly_gemm_part_rope[p]};
+    shape.parts[p] = (uly_gemm_part_shape){uly_gemm_part_mode[p], uly_gemm_part_n_groups[p], uly_gemm_part_group[p], uly_gemm_part_rope[p],
+                                           !uly_gemm_message && uly_gemm_part_mode[p] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[p] && is_whole(p)};
   uly_gemm_loop(call, &shape, finish);
 }

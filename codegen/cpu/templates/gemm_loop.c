@@ -21,6 +21,8 @@ typedef struct block {
   float *x_copy, *c; // scratch
   int64_t s[MAX_ROWS], b[MAX_ROWS];
   const float *x[MAX_ROWS]; // at the first of the terms in work
+  float *y;                 // the first row of the output, where sums go there at once; else NULL
+  int64_t y_row;
 } block;
 
 // ---- panels -----------------------------------------------------------------------------------------------------------------------------------
@@ -61,6 +63,15 @@ static void find_rows(block *t, int64_t i) {
     b = 0;
     s++;
   }
+}
+
+// Sums that wait for nothing go to the output at once, where the part allows it and rows are evenly apart.
+static void find_output(block *t) {
+  int64_t batch = val(t->call, ULY_GEMM_BATCH), stride_s = val(t->call, ULY_GEMM_OUT_S + (int)t->part), stride_b = val(t->call, ULY_GEMM_OUT_B + (int)t->part);
+  t->y = 0;
+  t->y_row = batch == 1 ? stride_s : stride_b;
+  if (!t->shape->parts[t->part].direct || t->shape->k > ULY_GEMM_KC || t->rows == 0 || (batch != 1 && stride_s != batch * stride_b)) return;
+  t->y = (float *)ptr(t->call, ULY_GEMM_OUT + (int)t->part) + t->s[0] * stride_s + t->b[0] * stride_b;
 }
 
 static void copy_terms(const float *from, int64_t n, float *to) {
@@ -111,16 +122,16 @@ static void find_results(const block *t, int64_t panel, int64_t n_panels, uly_ge
 // Terms [k0, k0 + n_k) of panels [panel, panel + n_panels), in tiles of even height: 8 rows are 4 + 4.
 static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels) {
   int64_t k = t->shape->k, n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
-  bool last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
+  bool direct = t->y, last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
   const float *w = t->w + (panel * k + k0) * ULY_PANEL;
   float *c = t->c + (waits ? (panel - t->panel0) * ULY_PANEL * t->rows : 0);
   uly_gemm_sums sums = {.part = t->part, .n_panels = n_panels};
-  if (last) find_results(t, panel, n_panels, &sums);
+  if (last && !direct) find_results(t, panel, n_panels, &sums);
   for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
     n = (t->rows + i) / n_tiles;
-    float *to = c + (waits ? row * n_panels * ULY_PANEL : 0);
-    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, k0 > 0);
-    if (!last) continue;
+    float *to = direct ? t->y + row * t->y_row + panel * ULY_PANEL : c + (waits ? row * n_panels * ULY_PANEL : 0);
+    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0);
+    if (!last || direct) continue;
     sums.n_rows = n;
     sums.s = t->s + row;
     sums.b = t->b + row;
@@ -158,6 +169,7 @@ void uly_gemm_loop(const uly_call *call, const uly_gemm_shape *shape, uly_gemm_f
       i -= n;
       t.w += panels_of(&shape->parts[t.part]) * shape->k * ULY_PANEL;
     }
+    find_output(&t);
     t.panel0 = block_start(&shape->parts[t.part], i, n);
     t.panel1 = block_start(&shape->parts[t.part], i + 1, n);
     run_block(&t);

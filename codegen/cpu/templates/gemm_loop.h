@@ -8,6 +8,7 @@
 
 typedef struct uly_gemm_part_shape {
   int64_t mode, n_groups, group, rope;
+  int64_t direct; // nothing follows the sums and no panel has padding: they may go straight to the output
 } uly_gemm_part_shape;
 
 typedef struct uly_gemm_shape {

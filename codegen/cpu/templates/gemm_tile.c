@@ -49,8 +49,7 @@ ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_
 #if VL == 16
 EACH_HEIGHT(TILE, 1) EACH_HEIGHT(TILE, 2) EACH_HEIGHT(TILE, 3) EACH_HEIGHT(TILE, 4)
 
-void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, bool add) {
-  int64_t c_row = n_panels * ULY_PANEL;
+void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, int64_t c_row, bool add) {
   switch (n_rows * 8 + n_panels) { EACH_HEIGHT(CALL, 1) EACH_HEIGHT(CALL, 2) EACH_HEIGHT(CALL, 3) EACH_HEIGHT(CALL, 4) }
 }
 #else
@@ -60,7 +59,7 @@ static void panel(const float *const *x, int64_t n_rows, const float *w, int64_t
   switch (n_rows * 8 + 2) { EACH_HEIGHT(CALL, 2) }
 }
 
-void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, bool add) {
-  for (int64_t p = 0; p < n_panels; p++) panel(x, n_rows, w + p * w_panel, w_panel, n_k, c + p * ULY_PANEL, n_panels * ULY_PANEL, add);
+void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, int64_t c_row, bool add) {
+  for (int64_t p = 0; p < n_panels; p++) panel(x, n_rows, w + p * w_panel, w_panel, n_k, c + p * ULY_PANEL, c_row, add);
 }
 #endif
