@@ -102,17 +102,16 @@ static void read_grid(uly_checker *c, const uly_ast_spec *spec) {
 
 static void check_params(uly_checker *c, const uly_ast_decl *decl) {
   bool mask = decl->kind == ULY_AST_MASK, score = decl->kind == ULY_AST_SCORE;
-  const char *allowed = mask ? "bhqk" : "bhqks";
   int32_t n = decl->u.body.n_params, n_all = n + decl->u.body.n_captures;
   for (int32_t i = 0; i < n_all; i++) {
     const uly_ast_param *param = i < n ? &decl->u.body.params[i] : &decl->u.body.captures[i - n];
-    bool coordinate = param->name.text.len == 1 && strchr("bhqks", param->name.text.ptr[0]);
-    if ((mask || score) && i < n && !(param->name.text.len == 1 && strchr(allowed, param->name.text.ptr[0])))
+    int32_t coord = uly_coord_by_name(param->name.text);
+    if ((mask || score) && i < n && (coord < 0 || (mask && coord == ULY_COORD_S)))
       uly_diag_add(c->diags, param->name.loc, ULY_D(COORDINATE), uly_ast_decl_word(decl->kind), ULY_STR_ARG(param->name.text),
                    mask ? "b, h, q, k" : "b, h, q, k, s");
     if ((mask || score) && i < n && (param->type || param->value))
       uly_diag_add(c->diags, param->name.loc, ULY_D(COORDINATE_TYPE), ULY_STR_ARG(param->name.text));
-    if (i >= n && coordinate) uly_diag_add(c->diags, param->name.loc, ULY_D(COORDINATE_NAME), ULY_STR_ARG(param->name.text));
+    if (i >= n && coord >= 0) uly_diag_add(c->diags, param->name.loc, ULY_D(COORDINATE_NAME), ULY_STR_ARG(param->name.text));
     if (i >= n && (!param->type || !param->type->has_dims)) uly_diag_add(c->diags, param->name.loc, ULY_D(CAPTURE_TYPE), ULY_STR_ARG(param->name.text));
     if (decl->kind == ULY_AST_LAYER || decl->kind == ULY_AST_MODEL) {
       if (uly_str_is(param->name.text, "name")) uly_diag_add(c->diags, param->name.loc, ULY_D(NAME_PARAM));

@@ -110,6 +110,8 @@ void uly_static_report_types(uly_checker *c, uly_scope *scope, uly_loc loc, uly_
 // A VARYING of what |map| makes of each iteration's items of |args|; plain where nothing varies.
 typedef uly_value (*uly_static_map)(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n);
 uly_value uly_static_each(uly_checker *c, uly_scope *scope, uly_loc loc, uly_static_map map, void *context, const uly_value *args, int n);
+// What a value is in the first iteration: itself where it does not vary.
+static inline const uly_value *uly_static_first(const uly_value *value) { return value->kind == ULY_VALUE_VARYING ? &value->u.list.items[0] : value; }
 // Item of iteration |i| of |total|.
 uly_value uly_static_at(const uly_value *value, int64_t i, int64_t total);
 // A value that must not vary: where it does, asks the repeat for as many bodies as there are different values, and gives the first.

@@ -18,13 +18,11 @@ static bool any_kind(const uly_value *args, int n, uly_value_kind kind) {
 }
 
 static bool is_scalar(const uly_value *value) {
-  const uly_value *item = value->kind == ULY_VALUE_VARYING ? &value->u.list.items[0] : value;
+  const uly_value *item = uly_static_first(value);
   return item->kind == ULY_VALUE_NUMBER || item->kind == ULY_VALUE_SIZE || item->kind == ULY_VALUE_NODE || item->kind == ULY_VALUE_TENSOR;
 }
 
-static bool is_plain(const uly_value *value) {
-  return value->kind == ULY_VALUE_NUMBER || (value->kind == ULY_VALUE_VARYING && value->u.list.items[0].kind == ULY_VALUE_NUMBER);
-}
+static bool holds(const uly_value *value, uly_value_kind kind) { return uly_static_first(value)->kind == kind; }
 
 static void report_node(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_expr_builder *b, const int32_t *nodes, int n) {
   uly_scalar_type types[ULY_EXPR_MAX_ARGS] = {0}, type, arg_type;
@@ -93,17 +91,12 @@ static uly_value apply_map(uly_checker *c, uly_scope *scope, uly_loc loc, uly_sc
 
 static uly_value apply_closures(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n) {
   for (int i = 0; i < n; i++) {
-    uly_value arg = uly_static_at(&args[i], 0, args[i].kind == ULY_VALUE_VARYING ? args[i].u.list.n : 1);
-    if (arg.kind == ULY_VALUE_MASK) continue;
-    ULY_CHECK_ERROR(c, scope, loc, ULY_D(MASK_OPERAND), uly_scalar_get(op)->text, uly_value_describe(&arg));
+    if (holds(&args[i], ULY_VALUE_MASK)) continue;
+    ULY_CHECK_ERROR(c, scope, loc, ULY_D(MASK_OPERAND), uly_scalar_get(op)->text, uly_value_describe(&args[i]));
     return uly_poison();
   }
   uly_closure_kind kind = op == ULY_SC_NOT ? ULY_CLOSURE_NOT : op == ULY_SC_AND ? ULY_CLOSURE_AND : ULY_CLOSURE_OR;
   return uly_closure_each(c, scope, loc, kind, args, n);
-}
-
-static bool is_string(const uly_value *value) {
-  return value->kind == ULY_VALUE_STRING || (value->kind == ULY_VALUE_VARYING && value->u.list.items[0].kind == ULY_VALUE_STRING);
 }
 
 static uly_value compare_strings(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n) {
@@ -111,20 +104,17 @@ static uly_value compare_strings(uly_checker *c, uly_scope *scope, uly_loc loc, 
   return uly_static_bool(uly_str_equal(args[0].u.string, args[1].u.string) == (*(const uly_scalar *)context == ULY_SC_EQ));
 }
 
-static bool holds_mask(const uly_value *value) {
-  return value->kind == ULY_VALUE_MASK || (value->kind == ULY_VALUE_VARYING && value->u.list.items[0].kind == ULY_VALUE_MASK);
-}
-
 uly_value uly_eval_apply(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n) {
   bool plain = true, scalars = true, mask = false;
   if (any_kind(args, n, ULY_VALUE_POISON)) return uly_poison();
   for (int i = 0; i < n; i++) {
-    plain &= is_plain(&args[i]);
+    plain &= holds(&args[i], ULY_VALUE_NUMBER);
     scalars &= is_scalar(&args[i]);
-    mask |= holds_mask(&args[i]);
+    mask |= holds(&args[i], ULY_VALUE_MASK);
   }
   if (plain) return uly_static_apply(c, scope, loc, op, args, n);
-  if ((op == ULY_SC_EQ || op == ULY_SC_NE) && is_string(&args[0]) && is_string(&args[1])) return uly_static_each(c, scope, loc, compare_strings, &op, args, n);
+  if ((op == ULY_SC_EQ || op == ULY_SC_NE) && holds(&args[0], ULY_VALUE_STRING) && holds(&args[1], ULY_VALUE_STRING))
+    return uly_static_each(c, scope, loc, compare_strings, &op, args, n);
   if (mask && (op == ULY_SC_NOT || op == ULY_SC_AND || op == ULY_SC_OR)) return apply_closures(c, scope, loc, op, args, n);
   if (!scalars) {
     int wrong = 0;
@@ -163,8 +153,7 @@ static uly_value eval_then(uly_checker *c, uly_scope *scope, const uly_ast_expr 
   for (int i = 0; i < 2; i++) {
     args[i] = uly_eval(c, scope, expr->u.args[i]);
     if (args[i].kind == ULY_VALUE_POISON) return args[i];
-    uly_value item = uly_static_at(&args[i], 0, args[i].kind == ULY_VALUE_VARYING ? args[i].u.list.n : 1);
-    if (item.kind == ULY_VALUE_SCORE) continue;
+    if (holds(&args[i], ULY_VALUE_SCORE)) continue;
     ULY_CHECK_ERROR(c, scope, expr->u.args[i]->loc, ULY_D(THEN_OPERAND), uly_value_describe(&args[i]));
     return uly_poison();
   }

@@ -37,6 +37,8 @@ enum { ULY_EXPR_MAX_ARGS = 6, ULY_EXPR_MAX_NODES = 8192 };
 // Coordinates. B, H, Q, K are global; S is the score so far. I0… are indices along the dims of a map's result.
 typedef enum uly_coord { ULY_COORD_B, ULY_COORD_H, ULY_COORD_Q, ULY_COORD_K, ULY_COORD_S, ULY_COORD_I0, ULY_COORD_MAX = ULY_COORD_I0 + 6 } uly_coord;
 
+int32_t uly_coord_by_name(uly_str name); // b h q k s: their uly_coord; −1 for other names
+
 typedef struct uly_expr_node {
   uint8_t op;   // uly_scalar
   uint8_t type; // uly_scalar_type

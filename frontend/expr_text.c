@@ -8,6 +8,12 @@
 static const char *const coord_names[ULY_COORD_MAX] = {"b", "h", "q", "k", "s", "i0", "i1", "i2", "i3", "i4", "i5"};
 static const char *const type_suffix[] = {[ULY_SCALAR_BOOL] = "b", [ULY_SCALAR_INT] = "i", [ULY_SCALAR_FLOAT] = ""};
 
+int32_t uly_coord_by_name(uly_str name) {
+  for (int32_t i = 0; i < ULY_COORD_I0; i++)
+    if (uly_str_is(name, coord_names[i])) return i;
+  return -1;
+}
+
 // How tightly an operation binds, loosest first. Comparisons do not chain here: the checker has made them conjunctions.
 enum { LEVEL_IF, LEVEL_OR, LEVEL_AND, LEVEL_NOT, LEVEL_COMPARE, LEVEL_SUM, LEVEL_PRODUCT, LEVEL_NEG, LEVEL_POWER, LEVEL_PRIMARY };
 

@@ -49,7 +49,7 @@ static uly_value index_list(uly_checker *c, uly_scope *scope, const uly_ast_expr
     ULY_CHECK_ERROR(c, scope, item->loc, ULY_D(LIST_INDEX), (int64_t)0, 0);
     return uly_poison();
   }
-  const uly_value *first = index.kind == ULY_VALUE_VARYING ? &index.u.list.items[0] : &index;
+  const uly_value *first = uly_static_first(&index);
   if (first->kind == ULY_VALUE_NUMBER && first->u.number.type == ULY_SCALAR_INT) return uly_static_each(c, scope, item->loc, list_item, &list, &index, 1);
   if (index.kind == ULY_VALUE_NODE || index.kind == ULY_VALUE_TENSOR) return select_from_list(c, scope, item->loc, &list, index);
   ULY_CHECK_ERROR(c, scope, item->loc, ULY_D(INDEX_TYPE), uly_value_describe(&index));

@@ -99,7 +99,7 @@ bool uly_layer_tensor(uly_checker *c, uly_scope *scope, uly_scope *inner, uly_fr
 }
 
 static bool static_fits(const uly_ast_type *type, const uly_value *value) {
-  const uly_value *item = value->kind == ULY_VALUE_VARYING ? &value->u.list.items[0] : value;
+  const uly_value *item = uly_static_first(value);
   uly_str name = type->name.text;
   bool number = item->kind == ULY_VALUE_NUMBER;
   if (uly_str_is(name, "int")) return (number && item->u.number.type == ULY_SCALAR_INT) || item->kind == ULY_VALUE_SIZE;
@@ -173,7 +173,7 @@ static int32_t find_param(const uly_ast_decl *decl, uly_str name) {
 
 static bool eval_name(uly_checker *c, uly_scope *scope, const uly_ast_expr *expr, uly_value *out) {
   *out = uly_eval(c, scope, expr);
-  const uly_value *item = out->kind == ULY_VALUE_VARYING ? &out->u.list.items[0] : out;
+  const uly_value *item = uly_static_first(out);
   if (item->kind == ULY_VALUE_STRING || item->kind == ULY_VALUE_POISON) return item->kind == ULY_VALUE_STRING;
   ULY_CHECK_ERROR(c, scope, expr->loc, ULY_D(STATIC_WANTED), "`name`", "a string", uly_value_describe(out));
   return false;

@@ -32,7 +32,7 @@ uly_value uly_build_cast(uly_call *call) {
     return uly_poison();
   }
   uly_dtype dtype = call->args[DTYPE].dtype;
-  const uly_value *x = &call->args[X], *item = x->kind == ULY_VALUE_VARYING ? &x->u.list.items[0] : x;
+  const uly_value *x = &call->args[X], *item = uly_static_first(x);
   if (item->kind == ULY_VALUE_NUMBER) return uly_static_each(call->c, call->scope, call->ast->loc, cast_number, &dtype, x, 1);
   if (x->kind == ULY_VALUE_SIZE)
     return uly_eval_apply(call->c, call->scope, call->ast->loc, uly_map_scalar_type(dtype) == ULY_SCALAR_FLOAT ? ULY_SC_FLOAT : ULY_SC_INT, x, 1);

@@ -15,49 +15,41 @@ static uly_value text_of(uly_checker *c, uly_scope *scope, uly_loc loc, const ul
   return uly_static_string(uly_str_format(c->arena, "%.17g", n.f));
 }
 
-typedef struct separator {
-  const char *text;
-} separator;
-
 static uly_value join(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n) {
   uly_value a = text_of(c, scope, loc, &args[0]), b = text_of(c, scope, loc, &args[1]);
   (void)n;
   if (a.kind == ULY_VALUE_POISON || b.kind == ULY_VALUE_POISON) return uly_poison();
   if (!a.u.string.len) return b;
   if (!b.u.string.len) return a;
-  return uly_static_string(uly_str_format(c->arena, "%.*s%s%.*s", ULY_STR_ARG(a.u.string), ((const separator *)context)->text, ULY_STR_ARG(b.u.string)));
+  return uly_static_string(uly_str_format(c->arena, "%.*s%s%.*s", ULY_STR_ARG(a.u.string), (const char *)context, ULY_STR_ARG(b.u.string)));
 }
 
 uly_value uly_param_string(uly_checker *c, uly_scope *scope, const uly_ast_expr *expr) {
-  separator none = {""};
   uly_value text = uly_static_string(ULY_STR(""));
   for (int32_t i = 0; i < expr->u.string.n && text.kind != ULY_VALUE_POISON; i++) {
     const uly_ast_piece *piece = &expr->u.string.pieces[i];
     uly_value args[2] = {text, uly_static_string(piece->text)};
-    if (piece->text.len) args[0] = uly_static_each(c, scope, expr->loc, join, &none, args, 2);
+    if (piece->text.len) args[0] = uly_static_each(c, scope, expr->loc, join, "", args, 2);
     if (!piece->hole) {
       text = args[0];
       continue;
     }
     args[1] = uly_eval(c, scope, piece->hole);
     if (args[1].kind == ULY_VALUE_POISON) return args[1];
-    text = uly_static_each(c, scope, piece->hole->loc, join, &none, args, 2);
+    text = uly_static_each(c, scope, piece->hole->loc, join, "", args, 2);
   }
   return text;
 }
 
 uly_value uly_param_join(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value prefix, uly_value name) {
-  separator dot = {"."};
   if (prefix.kind == ULY_VALUE_POISON || name.kind == ULY_VALUE_POISON) return uly_poison();
-  return uly_static_each(c, scope, loc, join, &dot, (uly_value[]){prefix, name}, 2);
+  return uly_static_each(c, scope, loc, join, ".", (uly_value[]){prefix, name}, 2);
 }
 
 // ---- names in use ---------------------------------------------------------------------------------------------------------------------------------------------
 
 static int32_t *name_slot(uly_checker *c, uly_str name) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < name.len; i++) h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001b3u;
-  for (h ^= h >> 31;; h++) {
+  for (uint64_t h = uly_str_hash(name);; h++) {
     int32_t *slot = &c->param_slots[h & (uint64_t)(c->n_param_slots - 1)];
     if (!*slot || uly_str_equal(c->params[*slot - 1].name, name)) return slot;
   }
@@ -150,7 +142,7 @@ uly_value uly_param_create(uly_checker *c, uly_scope *scope, uly_loc loc, uly_va
   uly_str *names;
   int64_t n;
   bool failed;
-  const uly_value *own = name.kind == ULY_VALUE_VARYING ? &name.u.list.items[0] : &name;
+  const uly_value *own = uly_static_first(&name);
   if (own->kind != ULY_VALUE_STRING) {
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(PARAM_NAME), uly_value_describe(own));
     return uly_poison();

@@ -185,10 +185,9 @@ typedef struct expansion {
 } expansion;
 
 static bool bind_inside(expansion *e, const uly_closure *closure, uly_scope *inner) {
-  static const char names[] = "bhqks";
   const uly_ast_decl *decl = closure->decl;
   for (int32_t i = 0; i < decl->u.body.n_params; i++) {
-    int32_t coord = (int32_t)(strchr(names, decl->u.body.params[i].name.text.ptr[0]) - names);
+    int32_t coord = uly_coord_by_name(decl->u.body.params[i].name.text);
     int32_t node = coord == ULY_COORD_S ? e->score : uly_expr_leaf(e->c->builder, ULY_SC_COORD, ULY_SCALAR_INT, coord);
     uly_scopes_bind(e->c, inner, decl->u.body.params[i].name, (uly_value){.kind = ULY_VALUE_NODE, .u.node = node});
   }

@@ -1,14 +1,8 @@
 // Names: the declarations of a spec and its prelude, consts and their -D replacements, locals of bodies, symbols of layers.
 #include "frontend/calls.h"
 
-static uint64_t hash_name(uly_str name) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (size_t i = 0; i < name.len; i++) h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001b3u;
-  return h ^ h >> 31;
-}
-
 static int32_t *find_slot(uly_checker *c, uly_str name) {
-  for (uint64_t at = hash_name(name);; at++) {
+  for (uint64_t at = uly_str_hash(name);; at++) {
     int32_t *slot = &c->global_slots[at & (uint64_t)(c->n_global_slots - 1)];
     if (!*slot || uly_str_equal(c->globals[*slot - 1].name, name)) return slot;
   }
@@ -18,8 +12,6 @@ uly_global *uly_scopes_global(uly_checker *c, uly_str name) {
   int32_t number = *find_slot(c, name);
   return number ? &c->globals[number - 1] : NULL;
 }
-
-static bool is_coordinate(uly_str name) { return name.len == 1 && strchr("bhqks", name.ptr[0]); }
 
 static bool is_builtin(uly_str name) {
   uly_scalar op;
@@ -42,7 +34,7 @@ static void declare(uly_checker *c, const uly_ast_decl *decl) {
     uly_diag_note(c->diags, d, other->name.loc, ULY_D(DECLARED_HERE), ULY_STR_ARG(name));
     return;
   }
-  if (is_coordinate(name)) {
+  if (uly_coord_by_name(name) >= 0) {
     uly_diag_add(c->diags, decl->name.loc, ULY_D(COORDINATE_NAME), ULY_STR_ARG(name));
     return;
   }

@@ -75,10 +75,6 @@ bool uly_value_equal(const uly_value *a, const uly_value *b) {
 
 // ---- operations -----------------------------------------------------------------------------------------------------------------------------------------------
 
-typedef struct operation {
-  uly_scalar op;
-} operation;
-
 static void report_failed(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_number *args, int n) {
   bool ints = true;
   for (int i = 0; i < n; i++) ints &= args[i].type == ULY_SCALAR_INT;
@@ -91,7 +87,7 @@ static void report_failed(uly_checker *c, uly_scope *scope, uly_loc loc, uly_sca
 }
 
 static uly_value apply_numbers(uly_checker *c, uly_scope *scope, uly_loc loc, void *context, const uly_value *args, int n) {
-  uly_scalar op = ((const operation *)context)->op;
+  uly_scalar op = *(const uly_scalar *)context;
   uly_number numbers[3], result;
   uly_scalar_type types[3], type, arg_type;
   for (int i = 0; i < n; i++) {
@@ -127,8 +123,7 @@ void uly_static_report_types(uly_checker *c, uly_scope *scope, uly_loc loc, uly_
 }
 
 uly_value uly_static_apply(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n) {
-  operation what = {op};
-  return uly_static_each(c, scope, loc, apply_numbers, &what, args, n);
+  return uly_static_each(c, scope, loc, apply_numbers, &op, args, n);
 }
 
 // ---- varying --------------------------------------------------------------------------------------------------------------------------------------------------

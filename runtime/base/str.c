@@ -2,6 +2,12 @@
 
 #include <stdio.h>
 
+uint64_t uly_str_hash(uly_str s) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < s.len; i++) h = (h ^ (unsigned char)s.ptr[i]) * 0x100000001b3u;
+  return h ^ h >> 31;
+}
+
 uly_str uly_str_copy(uly_arena *arena, uly_str s) {
   char *p = uly_arena_alloc(arena, s.len + 1);
   if (s.len) memcpy(p, s.ptr, s.len);

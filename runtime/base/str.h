@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "runtime/base/arena.h"
@@ -22,6 +23,7 @@ static inline uly_str uly_str_of(const char *z) { return (uly_str){z, strlen(z)}
 static inline bool uly_str_equal(uly_str a, uly_str b) { return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0); }
 static inline bool uly_str_is(uly_str a, const char *z) { return uly_str_equal(a, uly_str_of(z)); }
 
+uint64_t uly_str_hash(uly_str s); // FNV-1a, its high bits mixed into the low ones
 // In |arena|, zero-terminated behind the end.
 uly_str uly_str_copy(uly_arena *arena, uly_str s);
 uly_str uly_str_format(uly_arena *arena, const char *format, ...) ULY_PRINTF(2, 3);
