@@ -32,6 +32,21 @@ static uly_status parse_level(uly_driver *d, int *out_level) {
   return ULY_INVALID_ARGUMENT;
 }
 
+// What can be known of the output before there is one.
+static uly_status check_output(uly_driver *d, const char *path) {
+  uly_error error = {0};
+  uly_output output = {0};
+  struct stat spec, old;
+  if (stat(d->args.operand, &spec) == 0 && stat(path, &old) == 0 && spec.st_dev == old.st_dev && spec.st_ino == old.st_ino) {
+    uly_text_add(&d->error, "the output `%s` would overwrite the spec", path);
+    return ULY_INVALID_ARGUMENT;
+  }
+  uly_status status = uly_output_open(path, &output, &error);
+  uly_output_discard(&output);
+  if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
+  return status;
+}
+
 // Copies what |fd| holds to |path|, which then is the old file or the whole new one.
 static uly_status write_model(uly_driver *d, int fd, const char *path) {
   uly_error error = {0};
@@ -66,24 +81,26 @@ uly_status uly_command_compile(uly_driver *d) {
       .stop_after = d->args.value[ULY_OPTION_STOP_AFTER],
       .print_to = stdout,
   };
-  const char *path = d->args.value[ULY_OPTION_OUTPUT];
+  const char *path = d->args.value[ULY_OPTION_OUTPUT] ? d->args.value[ULY_OPTION_OUTPUT] : default_output(d->arena, d->args.operand);
   uly_graph *graph;
   void *compile;
   ULY_TRY(parse_level(d, &options.level));
   ULY_TRY(uly_driver_read_spec(d, &graph));
   ULY_TRY(uly_driver_lower(d, "uly_lower_compile", &compile));
   options.source = d->diags.sources[0].text;
+  bool writes = !options.stop_after && !options.passes;
+  if (writes) ULY_TRY(check_output(d, path));
   int fd = memfd_create("model.so", MFD_CLOEXEC);
   if (fd < 0) {
     uly_text_add(&d->error, "cannot create a memory file: %s", strerror(errno));
     return ULY_EXHAUSTED;
   }
-  if (!options.stop_after && !options.passes) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
+  if (writes) options.output = uly_str_format(d->arena, "/proc/self/fd/%d", fd).ptr;
   uly_progress_start("compiling");
   uly_status status = ((uly_lower_compile_fn *)(uintptr_t)compile)(d->arena, graph, &options, &d->diags, &d->error);
   uly_progress_stop();
   if (status == ULY_OK && d->diags.n_errors) status = ULY_INVALID_INPUT;
-  if (status == ULY_OK && options.output) status = write_model(d, fd, path ? path : default_output(d->arena, d->args.operand));
+  if (status == ULY_OK && options.output) status = write_model(d, fd, path);
   close(fd);
   return status;
 }

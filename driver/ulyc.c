@@ -6,6 +6,7 @@
 #include "driver/commands.h"
 #include "frontend/parse.h"
 #include "frontend/spec.h"
+#include "runtime/io/files.h"
 
 static uly_command_fn *const functions[ULY_N_COMMANDS] = {
     [ULY_COMMAND_COMPILE] = uly_command_compile, [ULY_COMMAND_CHECK] = uly_command_check, [ULY_COMMAND_INSPECT] = uly_command_inspect,
@@ -77,6 +78,7 @@ static uly_status run(uly_driver *d) {
 }
 
 int main(int argc, char **argv) {
+  uly_files_reserve_standard();
   uly_arena *arena = uly_arena_create();
   uly_driver d = {.arena = arena, .argc = argc, .argv = argv, .error = {.arena = arena}, .out = {.arena = arena}};
   uly_diags_init(&d.diags, arena);

@@ -276,6 +276,7 @@ static int run_here(run *r) {
 }
 
 int main(int argc, char **argv) {
+  uly_files_reserve_standard();
   static run r;
   bool speaks, mpi = launched_by_mpi(&speaks);
   uly_arena *arena = uly_arena_create();

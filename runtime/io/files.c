@@ -67,6 +67,11 @@ void uly_mapping_close(uly_mapping *mapping) {
   *mapping = (uly_mapping){0};
 }
 
+void uly_files_reserve_standard(void) {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd) return;
+}
+
 bool uly_ndarray_size(uly_dtype dtype, int rank, const int64_t *dims, int64_t *out_elements, int64_t *out_bytes) {
   int64_t elements = 1, bytes;
   bool empty = false;

@@ -30,6 +30,9 @@ typedef struct uly_mapping {
 ULY_MUST_USE uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error);
 void uly_mapping_close(uly_mapping *mapping); // accepts a zeroed one
 
+// For a program's first lines: where a standard stream is closed, its number is taken by something that cannot be written, so that no file of the program's gets it.
+void uly_files_reserve_standard(void);
+
 // A dense row-major array; the owner of |data| is whoever made it.
 enum { ULY_NDARRAY_DIMS = 8 };
 typedef struct uly_ndarray {

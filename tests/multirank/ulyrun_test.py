@@ -246,6 +246,10 @@ class Run(unittest.TestCase):
         self.fails(2, "the outputs 'y' and 'next' cannot both be written to kept.npy", *self.args, "--output", "y=@kept.npy", "--output", "next=@kept.npy")
         self.fails(3, "differ", *self.args, "--output", "y=@kept.npy", "--expect", "y=@x.npy")
         self.assertNotEqual(read(self.path("kept.npy")), old)
+        closed = ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "-"]
+        for mode in [], ["--procs", "2"]:
+            self.run_it(MODEL, *self.args, "--output", "y=@closed.npy", *mode, before=closed, code=74)
+            self.assertEqual(read_npy(self.path("closed.npy"))[2], self.y)
         limited = ["bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "-"]
         self.fails(74, "File too large", *self.args, "--output", "y=@kept.safetensors", before=limited)
         self.assertEqual(read(self.path("kept.safetensors")), old)
