@@ -64,8 +64,8 @@ uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, ul
 
 // ---- tensors of the entry and parameters
 
-static uint32_t add_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, const uly_type *type, uint32_t line) {
-  uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, type);
+uint32_t uly_emit_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, const uly_type *type, uint32_t line) {
+  uly_layout layout = uly_layout_row_major(e->program, type);
   uly_tensor t = {.role = role,
                   .dtype = type->tensor.dtype,
                   .entry = role == ULY_PARAM ? ULY_NONE : e->entry_row,
@@ -77,9 +77,9 @@ static uint32_t add_tensor(uly_emitter *e, uly_tensor_role role, uly_span names,
   return uly_program_add_tensors(e->program, t);
 }
 
-static uly_place tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type) {
+uly_place uly_emit_tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type) {
   uly_place place = {.operand = {.kind = ULY_OPERAND_TENSOR, .index = tensor, .offset = ULY_NONE}};
-  uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, type);
+  uly_layout layout = uly_layout_row_major(e->program, type);
   memcpy(place.stride, layout.stride, sizeof place.stride);
   return place;
 }
@@ -123,7 +123,7 @@ uint32_t uly_emit_param(uly_emitter *e, MlirOperation op) {
   for (uint32_t i = 0; i < n; i++) uly_program_name(e->program, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
   uly_span span = {e->program->n_names, n};
   for (uint32_t i = 0; i < n; i++) uly_emit_name(e, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
-  uint32_t row = add_tensor(e, ULY_PARAM, span, &type, uly_op_loc(e->ir, op).line);
+  uint32_t row = uly_emit_tensor(e, ULY_PARAM, span, &type, uly_op_loc(e->ir, op).line);
   e->program->tensors[row].init = uly_op_f64(op, "init", NAN);
   if (uly_op_has(op, "train")) e->program->tensors[row].flags = ULY_TENSOR_TRAINABLE;
   return row;
@@ -141,14 +141,12 @@ int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out
 
 uly_place uly_emit_param_place(uly_emitter *e, MlirOperation op) {
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
-  uly_place place = tensor_place(e, uly_emit_param(e, op), &type);
+  uly_place place = uly_emit_tensor_place(e, uly_emit_param(e, op), &type);
   uly_emit_param_slots(e, op, place.operand.slot);
   return place;
 }
 
 // ---- destinations
-
-static MlirOperation terminator(MlirBlock block) { return mlirBlockGetTerminator(block); }
 
 // Where an operand of |user| is |value|; -1 where nowhere.
 static int operand_of(MlirOperation user, MlirValue value) {
@@ -189,14 +187,16 @@ static bool reads_in_place(const uly_emitter *e, MlirOperation writer, MlirValue
   return true;
 }
 
+// What such an operation makes stands where its operand does.
+static bool is_view(uly_kind kind) { return kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_CUT || kind == ULY_KIND_SLICE; }
+
 // Whether the iteration has done with carried argument |arg| when |writer| runs, so that its result may take the argument's place.
 static bool argument_is_dead(const uly_emitter *e, MlirValue arg, MlirBlock block, MlirOperation writer) {
   for (MlirOpOperand use = mlirValueGetFirstUse(arg); !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
     MlirOperation user = ancestor_in(block, mlirOpOperandGetOwner(use));
     if (mlirOperationEqual(user, writer) && reads_in_place(e, writer, arg)) continue;
     if (position(user) >= position(writer)) return false;
-    uly_kind kind = uly_op_kind(user);
-    if (kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_CUT || kind == ULY_KIND_SLICE) return false; // read through a view
+    if (is_view(uly_op_kind(user))) return false;
   }
   return true;
 }
@@ -208,7 +208,7 @@ uly_place uly_emit_dest(uly_emitter *e, MlirValue value) {
   if (!mlirOpOperandIsNull(use) && mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) {
     MlirOperation user = mlirOpOperandGetOwner(use);
     int i = operand_of(user, value);
-    if (uly_op_is(user, "func.return")) return tensor_place(e, e->first_output + (uint32_t)i, &type);
+    if (uly_op_is(user, "func.return")) return uly_emit_tensor_place(e, e->first_output + (uint32_t)i, &type);
     MlirBlock block = mlirOperationGetBlock(def);
     if (uly_op_is(user, "scf.yield") && mlirBlockEqual(block, mlirOperationGetBlock(user))) {
       MlirValue arg = mlirBlockGetArgument(block, i + 1);
@@ -241,8 +241,7 @@ static uly_place carried_place(uly_emitter *e, MlirOperation loop, MlirValue ini
   bool own = place.operand.kind == ULY_OPERAND_BUFFER && place.operand.offset == ULY_NONE && uly_value_n_uses(init) == 1 && !mlirValueIsABlockArgument(init);
   uly_kind kind = own ? uly_op_kind(uly_value_op(init)) : ULY_KIND_OTHER;
   own = own && mlirBlockEqual(mlirOperationGetBlock(uly_value_op(init)), mlirOperationGetBlock(loop));
-  if (own && kind != ULY_KIND_HEADS && kind != ULY_KIND_MERGE && kind != ULY_KIND_CUT && kind != ULY_KIND_SLICE && !uly_op_is(uly_value_op(init), "scf.for"))
-    return place;
+  if (own && !is_view(kind) && !uly_op_is(uly_value_op(init), "scf.for")) return place;
   uly_place carried = uly_emit_buffer(e, &type, "carried");
   bool ok = uly_emit_copy(e, loop, &type, &place, &carried);
   ULY_ASSERT(ok);
@@ -256,7 +255,7 @@ static bool same_place(const uly_place *a, const uly_place *b) { return same_mem
 // Brings the yields that stand elsewhere to their carried places, through copies of their own where they stand, or are a part of, what another
 // copy overwrites.
 static void emit_yields(uly_emitter *e, MlirBlock block) {
-  MlirOperation yield = terminator(block);
+  MlirOperation yield = mlirBlockGetTerminator(block);
   intptr_t n = mlirOperationGetNumOperands(yield);
   uly_place *from = ULY_NEW_ARRAY(e->arena, uly_place, n + 1);
   for (intptr_t i = 0; i < n; i++) {

@@ -77,6 +77,9 @@ uly_operand uly_emit_buffer_operand(uint32_t buffer);
 uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, uly_dtype dtype);
 // The value in one piece: itself, or a copy of its segments.
 uly_place uly_emit_whole(uly_emitter *e, MlirValue value);
+// A row of the tensor table, and where the caller's tensor stands.
+uint32_t uly_emit_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, const uly_type *type, uint32_t line);
+uly_place uly_emit_tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type);
 uly_span uly_emit_chars(uly_emitter *e, uly_str name);
 uint32_t uly_emit_name(uly_emitter *e, uly_str name);         // a row of the name table
 uint32_t uly_emit_param(uly_emitter *e, MlirOperation param); // tensor row
@@ -114,6 +117,8 @@ typedef struct uly_space {
   int32_t index[ULY_GRAPH_MAX_DIMS]; // by logical dim
 } uly_space;
 bool uly_space_of(uly_emitter *e, const uly_type *type, uly_space *out_space); // false: more than four dims
+// Sets the sizes of a ROWS call's index space (those of ROWSUM have the same slots); returns the number of rows.
+uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space);
 // A call of an outlined function: its operations, and the places of its arguments.
 typedef struct uly_site {
   uly_emitter *e;

@@ -107,6 +107,16 @@ bool uly_space_of(uly_emitter *e, const uly_type *type, uly_space *out_space) {
   return rank <= ULY_HOOK_INDICES;
 }
 
+uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space) {
+  uly_program *p = c->e->program;
+  uint32_t size[ULY_HOOK_INDICES], rows = uly_program_const(p, 1);
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) size[i] = uly_program_const(p, 1);
+  for (int32_t d = 0; d < space->layout.rank; d++) size[space->index[d]] = space->layout.local[d];
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) uly_call_set_val(c, ULY_ROWS_N0 + i, size[i]);
+  for (int i = 0; i < ULY_HOOK_INDICES - 1; i++) rows = uly_mul(p, rows, size[i]);
+  return rows;
+}
+
 uly_place uly_site_place(const uly_site *site, MlirValue argument) {
   ULY_ASSERT(mlirValueIsABlockArgument(argument));
   return uly_emit_whole(site->e, mlirOperationGetOperand(site->call, mlirBlockArgumentGetArgNumber(argument)));

@@ -1,8 +1,6 @@
 // emit: the module's tables, and one entry after the other.
 #include "passes/emit.h"
 
-#include <math.h>
-
 // Entry |i| of func.func's argument or result attributes.
 static MlirAttribute item_attr(MlirOperation func, const char *list, intptr_t i, const char *name) {
   MlirAttribute all = uly_op_attr(func, list);
@@ -15,21 +13,10 @@ static void add_tensor(uly_emitter *e, uly_tensor_role role, const char *list, i
   bool ok = uly_type_read(e->ir, mlir_type, &type, &error);
   ULY_ASSERT(ok);
   MlirAttribute name = item_attr(e->entry, list, i, "uly.name"), limit = item_attr(e->entry, list, i, "uly.id_limit");
-  uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, &type);
-  uly_tensor t = {.role = role,
-                  .dtype = type.tensor.dtype,
-                  .entry = e->entry_row,
-                  .rank = (uint32_t)layout.rank,
-                  .names = {uly_emit_name(e, mlirAttributeIsNull(name) ? ULY_STR("out") : uly_attr_str(name)), 1},
-                  .id_limit = mlirAttributeIsNull(limit) ? 0 : mlirIntegerAttrGetValueInt(limit),
-                  .init = NAN,
-                  .spec_line = line};
-  for (int32_t d = 0; d < layout.rank; d++) t.dims[d] = layout.global[d], t.start[d] = layout.start[d], t.local[d] = layout.local[d];
-  uint32_t row = uly_program_add_tensors(e->program, t);
-  if (role != ULY_INPUT) return;
-  uly_place place = {.operand = {.kind = ULY_OPERAND_TENSOR, .index = row, .offset = ULY_NONE}};
-  memcpy(place.stride, layout.stride, sizeof place.stride);
-  uly_emit_set_place(e, mlirBlockGetArgument(uly_op_body(e->entry), i), place);
+  uly_span names = {uly_emit_name(e, mlirAttributeIsNull(name) ? ULY_STR("out") : uly_attr_str(name)), 1};
+  uint32_t row = uly_emit_tensor(e, role, names, &type, line);
+  e->program->tensors[row].id_limit = mlirAttributeIsNull(limit) ? 0 : mlirIntegerAttrGetValueInt(limit);
+  if (role == ULY_INPUT) uly_emit_set_place(e, mlirBlockGetArgument(uly_op_body(e->entry), i), uly_emit_tensor_place(e, row, &type));
 }
 
 // Results that no operation could write in place.
@@ -40,9 +27,7 @@ static void emit_results(uly_emitter *e, MlirOperation ret) {
     uint32_t tensor = e->first_output + (uint32_t)i;
     if (from.operand.kind == ULY_OPERAND_TENSOR && from.operand.index == tensor) continue;
     uly_type type = uly_type_of(e->ir, v);
-    uly_layout layout = uly_layout_row_major(e->program, &e->ir->names, &type);
-    uly_place to = {.operand = {.kind = ULY_OPERAND_TENSOR, .index = tensor, .offset = ULY_NONE}};
-    memcpy(to.stride, layout.stride, sizeof to.stride);
+    uly_place to = uly_emit_tensor_place(e, tensor, &type);
     uly_emit_copy(e, ret, &type, &from, &to);
   }
 }

@@ -1,4 +1,4 @@
-// emit: copies and views.
+// emit: copies, views, and rope that no linear took in.
 #include "passes/emit.h"
 
 static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
@@ -148,12 +148,7 @@ static void turn_one(const turn *t, int which) {
   uly_space space;
   uly_space_of(e, &t->half, &space);
   uly_call_builder c = uly_call_begin(e, t->op, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
-  uint32_t rows = uly_program_const(e->program, 1);
-  for (int i = 0; i < ULY_HOOK_INDICES; i++) uly_call_set_val(&c, ULY_ROWS_N0 + i, rows);
-  for (int32_t d = 0; d < space.layout.rank; d++) {
-    uly_call_set_val(&c, ULY_ROWS_N0 + space.index[d], space.layout.local[d]);
-    if (space.index[d] < ULY_HOOK_INDICES - 1) rows = uly_mul(e->program, rows, space.layout.local[d]);
-  }
+  uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = t->rope / 2};
   uly_hook *h = &c.desc->u.rows.in;
   *h = uly_hook_empty(0);

@@ -1,19 +1,8 @@
-// emit: kernels that go row by row (maps, norms, sums over the last dim), exact sums over rows, and what is left unfused: gathers of a table's rows, rope.
+// emit: kernels that go row by row (maps, norms, sums over the last dim), exact sums over rows, and gathers of a table's rows.
 #include "passes/emit.h"
 
 static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
 static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
-
-// Sets the index space's sizes; returns the number of rows.
-static uint32_t set_space(uly_call_builder *c, const uly_space *space) {
-  uly_program *p = c->e->program;
-  uint32_t size[ULY_HOOK_INDICES], rows = uly_program_const(p, 1);
-  for (int i = 0; i < ULY_HOOK_INDICES; i++) size[i] = uly_program_const(p, 1);
-  for (int32_t d = 0; d < space->layout.rank; d++) size[space->index[d]] = space->layout.local[d];
-  for (int i = 0; i < ULY_HOOK_INDICES; i++) uly_call_set_val(c, ULY_ROWS_N0 + i, size[i]);
-  for (int i = 0; i < ULY_HOOK_INDICES - 1; i++) rows = uly_mul(p, rows, size[i]);
-  return rows;
-}
 
 static int64_t const_cols(const uly_program *p, const uly_call_builder *c) {
   const uly_node *node = &p->nodes[c->vals[ULY_ROWS_COLS].node];
@@ -41,7 +30,7 @@ static bool emit_map(const uly_site *site, MlirOperation map) {
   uly_space space;
   if (!uly_space_of(e, &type, &space)) return uly_emit_unsupported(e, site->call, "elementwise code on more than four dims");
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
-  uint32_t rows = set_space(&c, &space);
+  uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = const_cols(e->program, &c)};
   uly_hook_build(&c, site, map, &space, NULL, 0, &c.desc->u.rows.in);
   uly_place to = uly_emit_dest(e, result);
@@ -91,7 +80,7 @@ bool uly_emit_rows(const uly_site *site) {
   uly_space space;
   if (!uly_space_of(e, &x, &space)) return uly_emit_unsupported(e, site->call, "a norm or sum over more than four dims");
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
-  uint32_t rows = set_space(&c, &space);
+  uint32_t rows = uly_rows_set_space(&c, &space);
   uly_rows_desc *d = &c.desc->u.rows;
   *d = (uly_rows_desc){.mode = mode_of(op), .cols = const_cols(e->program, &c), .eps = uly_op_f64(op, "eps", 0)};
   set_input(&c, site, op, &space, &d->in);
@@ -154,7 +143,7 @@ bool uly_emit_rowsum(const uly_site *site) {
   if (!rowsum_space(e, &x, (int32_t)uly_op_i64(op, "dim", 0), &space)) return uly_emit_unsupported(e, site->call, "a sum over more than four dims");
   if (y.tensor.dtype != ULY_F32) return uly_emit_unsupported(e, site->call, "a sum over rows of another type than f32");
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWSUM, ULY_ROWSUM_N_OPS, ULY_ROWSUM_N_VALS);
-  set_space(&c, &space);
+  uly_rows_set_space(&c, &space);
   set_input(&c, site, op, &space, &c.desc->u.rowsum.term);
   uint32_t count = result_count(e, result);
   uly_place parts = {.operand = uly_emit_buffer_operand(uly_emit_bytes(e, parts_bytes(e, count), 0, "parts"))};

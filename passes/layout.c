@@ -67,8 +67,7 @@ uly_layout uly_layout_of(uly_program *p, const uly_names *names, const uly_type 
   return layout;
 }
 
-uly_layout uly_layout_row_major(uly_program *p, const uly_names *names, const uly_type *type) {
-  (void)names;
+uly_layout uly_layout_row_major(uly_program *p, const uly_type *type) {
   uly_layout layout = {0};
   set_sizes(p, type, &layout);
   for (int32_t d = 0; d < layout.rank; d++) layout.order[d] = d;

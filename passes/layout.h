@@ -17,7 +17,7 @@ typedef struct uly_layout {
 
 uly_layout uly_layout_of(uly_program *program, const uly_names *names, const uly_type *type);
 // The same value dense in the order that the spec writes its dims: what callers hold.
-uly_layout uly_layout_row_major(uly_program *program, const uly_names *names, const uly_type *type);
+uly_layout uly_layout_row_major(uly_program *program, const uly_type *type);
 
 // The size of a dim.
 uint32_t uly_layout_dim(uly_program *program, uly_dim dim);
