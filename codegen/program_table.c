@@ -12,16 +12,6 @@ typedef struct source {
   uint32_t count, row_bytes;
 } source;
 
-const char *uly_kernel_kind_name(uly_kernel_kind kind) {
-  static const char *const names[ULY_N_KERNEL_KINDS] = {
-#define KIND(name, doc) [ULY_KERNEL_##name] = #name,
-      ULY_KERNEL_KINDS(KIND)
-#undef KIND
-  };
-  ULY_ASSERT((unsigned)kind < ULY_N_KERNEL_KINDS);
-  return names[kind];
-}
-
 static void hash_code(const uly_bytes *objects, uint32_t n_levels, uint8_t *out, size_t out_bytes) {
   crypto_generichash_state state;
   crypto_generichash_init(&state, NULL, 0, out_bytes);
@@ -45,20 +35,8 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
   uly_kernel_row *kernels = ULY_NEW_ARRAY(p->arena, uly_kernel_row, p->n_kernels + 1);
   add_kernels(p, kernels, objects, n_levels);
   const source sources[ULY_N_TABLES] = {
-#define TABLE(kind, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof *p->name}
-      TABLE(CHARS, chars),
-      TABLE(NAMES, names),
-      TABLE(NODES, nodes),
-      TABLE(SYMBOLS, symbols),
-      TABLE(AXES, axes),
-      TABLE(TENSORS, tensors),
-      TABLE(BUFFERS, buffers),
-      TABLE(EXCHANGES, exchanges),
-      TABLE(OPERANDS, operands),
-      TABLE(VALUES, values),
-      TABLE(STEPS, steps),
-      TABLE(ENTRIES, entries),
-      TABLE(INDICES, indices),
+#define TABLE(kind, type, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof(type)},
+      ULY_PROGRAM_TABLES(TABLE)
 #undef TABLE
       [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(uly_kernel_row)},
   };

@@ -9,7 +9,4 @@
 // program's hash covers it.
 uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects, uint32_t n_levels);
 
-// Names of kernel kinds: "gemm".
-const char *uly_kernel_kind_name(uly_kernel_kind kind);
-
 #endif

@@ -1,11 +1,6 @@
 // A kernel's description as text: equal kernels have equal text, which is how emit shares them; `ulyc inspect --kernels` shows it.
 #include "passes/emit.h"
 
-static const char *const kind_names[] = {
-#define KIND(name, doc) #name,
-    ULY_KERNEL_KINDS(KIND)
-#undef KIND
-};
 static const char *const gemm_modes[] = {"plain", "pair", "rope half", "rope interleaved"};
 static const char *const rows_modes[] = {"map", "rmsnorm", "layernorm", "sum"};
 
@@ -75,7 +70,7 @@ static void add_attention(uly_text *text, const uly_attention_desc *a) {
 
 uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
   uly_text text = {.arena = arena};
-  uly_text_add(&text, "%s ops=%d vals=%d", kind_names[kernel->kind], kernel->n_ops, kernel->n_vals);
+  uly_text_add(&text, "%s ops=%d vals=%d", uly_kernel_kind_name(kernel->kind), kernel->n_ops, kernel->n_vals);
   switch (kernel->kind) {
   case ULY_KERNEL_GEMM: add_gemm(&text, &kernel->u.gemm); break;
   case ULY_KERNEL_PACK: {

@@ -20,7 +20,7 @@ uly_program *uly_program_create(uly_arena *arena) {
   return &p->tables;
 }
 
-#define X(type, name)                                                                                                                                          \
+#define TABLE(kind, type, name)                                                                                                                               \
   uint32_t uly_program_add_##name(uly_program *p, type row) {                                                                                                  \
     if (p->n_##name == p->cap_##name) {                                                                                                                        \
       uint32_t cap = p->cap_##name ? 2 * p->cap_##name : 32;                                                                                                   \
@@ -31,8 +31,9 @@ uly_program *uly_program_create(uly_arena *arena) {
     p->name[p->n_##name] = row;                                                                                                                                \
     return p->n_##name++;                                                                                                                                      \
   }
-ULY_PROGRAM_TABLES(X)
-#undef X
+ULY_PROGRAM_TABLES(TABLE)
+TABLE(, uly_kernel_desc *, kernels)
+#undef TABLE
 
 static uint64_t hash_bytes(const void *data, size_t bytes) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -182,4 +183,14 @@ uint32_t uly_program_const(uly_program *p, int64_t value) { return uly_program_n
 uint32_t uly_program_op(uly_program *p, uly_node_kind kind, uint32_t a, uint32_t b) {
   ULY_ASSERT(n_operands(kind) == 2);
   return uly_program_node(p, (uly_node){.kind = kind, .a = a, .b = b});
+}
+
+const char *uly_kernel_kind_name(uly_kernel_kind kind) {
+  static const char *const names[ULY_N_KERNEL_KINDS] = {
+#define KIND(name, doc) [ULY_KERNEL_##name] = #name,
+      ULY_KERNEL_KINDS(KIND)
+#undef KIND
+  };
+  ULY_ASSERT((unsigned)kind < ULY_N_KERNEL_KINDS);
+  return names[kind];
 }

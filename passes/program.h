@@ -106,15 +106,12 @@ typedef struct uly_kernel_desc {
 // Growing tables. All memory is the arena's. Adders return the row's number; nodes and names are shared where equal.
 typedef struct uly_program {
   uly_arena *arena;
-#define ULY_PROGRAM_TABLES(X)                                                                                          \
-  X(char, chars) X(uly_span, names) X(uly_node, nodes) X(uly_symbol, symbols) X(uly_axis, axes) X(uly_tensor, tensors) \
-  X(uly_buffer, buffers) X(uly_exchange, exchanges) X(uly_operand, operands) X(uly_value, values) X(uly_step, steps)   \
-  X(uly_entry, entries) X(uint32_t, indices) X(uly_kernel_desc *, kernels)
-#define X(type, name)                                                                                                  \
+#define TABLE(kind, type, name)                                                                                        \
   type *name;                                                                                                          \
   uint32_t n_##name, cap_##name;
-  ULY_PROGRAM_TABLES(X)
-#undef X
+  ULY_PROGRAM_TABLES(TABLE)
+  TABLE(, uly_kernel_desc *, kernels)
+#undef TABLE
 } uly_program;
 
 uly_program *uly_program_create(uly_arena *arena);
@@ -122,8 +119,11 @@ uint32_t uly_program_name(uly_program *p, uly_str name); // row of the name tabl
 uint32_t uly_program_node(uly_program *p, uly_node node); // folded where operands are constant, shared where equal
 uint32_t uly_program_const(uly_program *p, int64_t value);
 uint32_t uly_program_op(uly_program *p, uly_node_kind kind, uint32_t a, uint32_t b);
-#define X(type, name) uint32_t uly_program_add_##name(uly_program *p, type row);
-ULY_PROGRAM_TABLES(X)
-#undef X
+#define TABLE(kind, type, name) uint32_t uly_program_add_##name(uly_program *p, type row);
+ULY_PROGRAM_TABLES(TABLE)
+TABLE(, uly_kernel_desc *, kernels)
+#undef TABLE
+
+const char *uly_kernel_kind_name(uly_kernel_kind kind); // "GEMM"
 
 #endif

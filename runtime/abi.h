@@ -189,22 +189,30 @@ typedef struct uly_kernel_row {
   uint8_t code[16];
 } uly_kernel_row;
 
+// TABLE(kind, row type, name). ULY_PROGRAM_TABLES are those that the passes fill; codegen adds the kernels.
+#define ULY_PROGRAM_TABLES(TABLE)                                                                                      \
+  TABLE(CHARS, char, chars)                                                                                            \
+  TABLE(NAMES, uly_span, names)             /* of chars */                                                             \
+  TABLE(NODES, uly_node, nodes)             /* operands before users */                                                \
+  TABLE(SYMBOLS, uly_symbol, symbols)                                                                                  \
+  TABLE(AXES, uly_axis, axes)                                                                                          \
+  TABLE(TENSORS, uly_tensor, tensors)                                                                                  \
+  TABLE(BUFFERS, uly_buffer, buffers)                                                                                  \
+  TABLE(EXCHANGES, uly_exchange, exchanges)                                                                            \
+  TABLE(OPERANDS, uly_operand, operands)                                                                               \
+  TABLE(VALUES, uly_value, values)                                                                                     \
+  TABLE(STEPS, uly_step, steps)                                                                                        \
+  TABLE(ENTRIES, uly_entry, entries)                                                                                   \
+  TABLE(INDICES, uint32_t, indices)
+#define ULY_TABLES(TABLE)                                                                                              \
+  ULY_PROGRAM_TABLES(TABLE)                                                                                            \
+  TABLE(KERNELS, uly_kernel_row, kernels)   /* kernel k is function k of each level */
+
 typedef enum uly_table_kind {
-  ULY_TABLE_CHARS,     // char
-  ULY_TABLE_NAMES,     // uly_span of chars
-  ULY_TABLE_NODES,     // uly_node, operands before users
-  ULY_TABLE_SYMBOLS,   // uly_symbol
-  ULY_TABLE_AXES,      // uly_axis
-  ULY_TABLE_TENSORS,   // uly_tensor
-  ULY_TABLE_BUFFERS,   // uly_buffer
-  ULY_TABLE_EXCHANGES, // uly_exchange
-  ULY_TABLE_OPERANDS,  // uly_operand
-  ULY_TABLE_VALUES,    // uly_value
-  ULY_TABLE_STEPS,     // uly_step
-  ULY_TABLE_ENTRIES,   // uly_entry
-  ULY_TABLE_INDICES,   // uint32_t
-  ULY_TABLE_KERNELS,   // uly_kernel_row: kernel k is function k of each level
-  ULY_N_TABLES
+#define TABLE(kind, type, name) ULY_TABLE_##kind,
+  ULY_TABLES(TABLE)
+#undef TABLE
+      ULY_N_TABLES
 } uly_table_kind;
 
 typedef struct uly_table {

@@ -147,8 +147,8 @@ enum uly_move_val {
 
 // ---- ROWSUM, ROUND --------------------------------------------------------------------------------------------------------------------------
 // A sum whose bits do not depend on how rows are cut: each column's f32 terms are added as integers in ULY_EXACT_LIMBS 64-bit limbs of 32 bits weight each
-// (limb j counts 2^(32 j − 149); up to 2^31 terms), the last limb counts terms that are NaN, +Inf and −Inf. part[outer, c, limb]; ROUND adds the parts
-// of all ranks in rank order and rounds once. The term is a hook: expr at (i0, i1, i2, c), where index dim `dim` is summed.
+// (limb j counts 2^(32 j − 149); up to 2^31 terms), the last limb is the or of flags of terms that are not finite: 1 NaN, 2 +Inf, 4 −Inf.
+// part[outer, c, limb]; ROUND adds the parts of all ranks, ors their flags and rounds once. The term is a hook: expr at (i0, i1, i2, c), where i0 is summed.
 enum { ULY_EXACT_LIMBS = 10 };
 enum uly_rowsum_op { ULY_ROWSUM_OUT, ULY_ROWSUM_N_OPS };                          // i64 [outer][cols][ULY_EXACT_LIMBS]
 enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2 /* outer = N1 · N2 */, ULY_ROWSUM_COLS, ULY_ROWSUM_N_VALS }; // items: N1 · N2 · cdiv(cols, 16)

@@ -7,23 +7,6 @@
 #include "runtime/base/error.h"
 #include "runtime/base/str.h"
 
-// TABLE(uly_table_kind, row type, field)
-#define ULY_TABLES(TABLE)                                                                                                                                      \
-  TABLE(CHARS, char, chars)                                                                                                                                    \
-  TABLE(NAMES, uly_span, names)                                                                                                                                \
-  TABLE(NODES, uly_node, nodes)                                                                                                                                \
-  TABLE(SYMBOLS, uly_symbol, symbols)                                                                                                                          \
-  TABLE(AXES, uly_axis, axes)                                                                                                                                  \
-  TABLE(TENSORS, uly_tensor, tensors)                                                                                                                          \
-  TABLE(BUFFERS, uly_buffer, buffers)                                                                                                                          \
-  TABLE(EXCHANGES, uly_exchange, exchanges)                                                                                                                    \
-  TABLE(OPERANDS, uly_operand, operands)                                                                                                                       \
-  TABLE(VALUES, uly_value, values)                                                                                                                             \
-  TABLE(STEPS, uly_step, steps)                                                                                                                                \
-  TABLE(ENTRIES, uly_entry, entries)                                                                                                                           \
-  TABLE(INDICES, uint32_t, indices)                                                                                                                            \
-  TABLE(KERNELS, uly_kernel_row, kernels)
-
 typedef struct uly_tables {
 #define TABLE(kind, type, field)                                                                                                                               \
   type *field;                                                                                                                                                 \

@@ -30,20 +30,8 @@ static uly_blob *make_blob(fx_program *f, uint64_t *out_bytes) {
     kernels[k].name = p->names[name];
   }
   const source sources[ULY_N_TABLES] = {
-#define TABLE(kind, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof *p->name}
-      TABLE(CHARS, chars),
-      TABLE(NAMES, names),
-      TABLE(NODES, nodes),
-      TABLE(SYMBOLS, symbols),
-      TABLE(AXES, axes),
-      TABLE(TENSORS, tensors),
-      TABLE(BUFFERS, buffers),
-      TABLE(EXCHANGES, exchanges),
-      TABLE(OPERANDS, operands),
-      TABLE(VALUES, values),
-      TABLE(STEPS, steps),
-      TABLE(ENTRIES, entries),
-      TABLE(INDICES, indices),
+#define TABLE(kind, type, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof(type)},
+      ULY_PROGRAM_TABLES(TABLE)
 #undef TABLE
       [ULY_TABLE_KERNELS] = {kernels, f->n_kernels, sizeof *kernels}};
   uint64_t at = (sizeof(uly_blob) + 7) & ~(uint64_t)7, bytes = at;
