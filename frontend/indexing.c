@@ -125,6 +125,18 @@ static bool get_bound(bracket *b, const uly_ast_expr *expr, uly_dim size, int64_
   return true;
 }
 
+// Says that [begin, end), or index |begin|, is not in a dim; as written, where it counts from the end.
+static bool fail_range(bracket *b, const uly_ast_index *item, uly_dim size, int64_t begin, int64_t end) {
+  uly_str text = uly_dim_text(b->c, size);
+  if (begin < 0 && uly_dim_is_const(size)) begin -= size.add;
+  if (end < 0 && uly_dim_is_const(size)) end -= size.add;
+  if (item->kind == ULY_AST_AT)
+    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(INDEX_OUTSIDE), begin, b->dim, ULY_STR_ARG(text));
+  else
+    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(SLICE_RANGE), begin, end, b->dim, ULY_STR_ARG(text));
+  return false;
+}
+
 static bool take_slice(bracket *b, const uly_ast_index *item) {
   uly_checker *c = b->c;
   uly_dim size = b->x.u.tensor->type.dims[b->dim];
@@ -132,16 +144,14 @@ static bool take_slice(bracket *b, const uly_ast_index *item) {
   int64_t begin = 0, end = uly_dim_is_const(size) ? size.add : 0;
   if (item->begin && !get_bound(b, item->begin, size, &begin)) return false;
   if (!drop && item->end && !get_bound(b, item->end, size, &end)) return false;
-  if (drop) end = begin + 1;
+  if (drop && __builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, end);
   if (open_end && begin == 0) return b->dim++, true;
   if (open_end && !uly_dim_is_const(size)) {
     uly_check_unsupported(c, item->loc, "a slice to the end of a dim known only at bind");
-    end = begin + 1;
+    if (__builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, end);
   }
-  if (uly_dim_is_const(size) ? begin < 0 || end > size.add || begin >= end : begin >= end && begin >= 0) {
-    ULY_CHECK_ERROR(c, b->scope, item->loc, ULY_D(SLICE_RANGE), begin, end, b->dim, size.add);
-    return false;
-  }
+  if (uly_dim_is_const(size) ? begin < 0 || end > size.add || begin >= end : begin >= end && begin >= 0)
+    return fail_range(b, item, size, begin, end);
   uly_tensor_type type = b->x.u.tensor->type;
   if (drop) {
     memmove(&type.dims[b->dim], &type.dims[b->dim + 1], sizeof *type.dims * (size_t)(type.rank - b->dim - 1));

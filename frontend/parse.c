@@ -247,6 +247,8 @@ static void parse_body(uly_parser *p, uly_ast_block *block) {
   s->u.ret.n = 1;
   s->u.ret.values = ULY_NEW_ARRAY(p->arena, uly_ast_expr *, 1);
   s->u.ret.values[0] = uly_parser_expr(p);
+  uly_diag *d = uly_parser_at(p, ULY_TOKEN_COMMA) ? uly_parser_fail(p, "the end of the line") : NULL;
+  if (d) uly_diag_note(p->diags, d, (uly_loc){0}, ULY_D(SEVERAL_RESULTS));
   s->loc = block->end = s->u.ret.values[0]->loc;
 }
 

@@ -100,7 +100,7 @@ static uly_status check_note(const file *f, const uly_note *note, size_t bytes, 
     return uly_fail(error, ULY_INVALID_INPUT, "%s has ABI %u.%u, this runtime reads %u.%u: compile it again", f->path, note->abi_major, note->abi_minor,
                     ULY_ABI_MAJOR, ULY_ABI_MINOR);
   if (bytes < sizeof *note || note->struct_size < sizeof *note || note->n_levels < 1 || note->n_levels > ULY_MAX_LEVELS)
-    return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes and %u CPU levels", f->path, bytes, note->n_levels);
+    return uly_fail(error, ULY_INVALID_INPUT, "%s has a note of %zu bytes and %u CPU levels: compile it again", f->path, bytes, note->n_levels);
   return ULY_OK;
 }
 
