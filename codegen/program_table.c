@@ -38,7 +38,7 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
 #define TABLE(kind, type, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof(type)},
       ULY_PROGRAM_TABLES(TABLE)
 #undef TABLE
-      [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(uly_kernel_row)},
+          [ULY_TABLE_KERNELS] = {kernels, p->n_kernels, sizeof(uly_kernel_row)},
   };
   uint64_t bytes = aligned(sizeof(uly_blob));
   for (int t = 0; t < ULY_N_TABLES; t++) bytes += aligned((uint64_t)sources[t].count * sources[t].row_bytes);

@@ -56,7 +56,7 @@ static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
 static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to, int n_loops) {
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
-  c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .n_groups = d->n_groups, .group = d->group, .rope = d->rope};
+  c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .group = d->group, .rope = d->rope};
   for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
     uly_place w = uly_site_place(site, operand(p->linear[i], 1));
     uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);

@@ -75,7 +75,7 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
   case ULY_KERNEL_GEMM: add_gemm(&text, &kernel->u.gemm); break;
   case ULY_KERNEL_PACK: {
     const uly_pack_desc *p = &kernel->u.pack;
-    uly_text_add(&text, " K=%lld %s %lld x %lld rope %lld", (long long)p->k, gemm_modes[p->mode], (long long)p->n_groups, (long long)p->group, (long long)p->rope);
+    uly_text_add(&text, " K=%lld %s %lld rope %lld", (long long)p->k, gemm_modes[p->mode], (long long)p->group, (long long)p->rope);
     break;
   }
   case ULY_KERNEL_ATTENTION: add_attention(&text, &kernel->u.attention); break;

@@ -20,7 +20,7 @@ uly_program *uly_program_create(uly_arena *arena) {
   return &p->tables;
 }
 
-#define TABLE(kind, type, name)                                                                                                                               \
+#define TABLE(kind, type, name)                                                                                                                                \
   uint32_t uly_program_add_##name(uly_program *p, type row) {                                                                                                  \
     if (p->n_##name == p->cap_##name) {                                                                                                                        \
       uint32_t cap = p->cap_##name ? 2 * p->cap_##name : 32;                                                                                                   \

@@ -57,10 +57,10 @@ typedef struct uly_gemm_desc {
   uly_gemm_part parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_desc;
 
-typedef struct uly_pack_desc {
+typedef struct uly_pack_desc { // of one group; how many there are is known from the items
   int64_t k;
   uly_gemm_mode mode;
-  int64_t n_groups, group, rope;
+  int64_t group, rope;
 } uly_pack_desc;
 
 typedef struct uly_attention_desc {

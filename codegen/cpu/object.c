@@ -92,7 +92,6 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
   case ULY_KERNEL_PACK:
     add_int(table, &n, "uly_pack_k", desc->u.pack.k);
     add_int(table, &n, "uly_pack_mode", desc->u.pack.mode);
-    add_int(table, &n, "uly_pack_n_groups", desc->u.pack.n_groups);
     add_int(table, &n, "uly_pack_group", desc->u.pack.group);
     add_int(table, &n, "uly_pack_rope", desc->u.pack.rope);
     break;

@@ -19,7 +19,7 @@
 int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message;
 int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS], uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS], uly_gemm_part_rope[ULY_GEMM_MAX_PARTS];
 int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS];
-int64_t uly_pack_k, uly_pack_mode, uly_pack_n_groups, uly_pack_group, uly_pack_rope;
+int64_t uly_pack_k, uly_pack_mode, uly_pack_group, uly_pack_rope;
 
 enum { MAX_MEMORY = 64, SPARSE = 1 << 28 };
 
@@ -123,7 +123,6 @@ static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g
   }
   uly_pack_k = c->k;
   uly_pack_mode = p->mode;
-  uly_pack_n_groups = p->n_groups;
   uly_pack_group = p->group;
   uly_pack_rope = p->rope;
   void *out = to;

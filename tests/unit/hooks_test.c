@@ -219,7 +219,7 @@ static const epilogue_case epilogues[] = {{"x0 + x1", ULY_F32},
 enum { N_EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
 static void add_linear(uly_program *p, const epilogue_case *t) {
-  uly_kernel_desc pack = {.kind = ULY_KERNEL_PACK, .u.pack = {.k = K, .mode = ULY_GEMM_PLAIN, .n_groups = 1, .group = N}}, gemm = {.kind = ULY_KERNEL_GEMM};
+  uly_kernel_desc pack = {.kind = ULY_KERNEL_PACK, .u.pack = {.k = K, .mode = ULY_GEMM_PLAIN, .group = N}}, gemm = {.kind = ULY_KERNEL_GEMM};
   gemm.u.gemm = (uly_gemm_desc){.k = K, .n_parts = 1, .parts = {{.mode = ULY_GEMM_PLAIN, .n_groups = 1, .group = N}}};
   uly_hook *h = &gemm.u.gemm.parts[0].epilogue;
   *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, t->text), .n_inputs = 1, .n_operands = 3, .start = {VAL_START, -1, -1, -1}};

@@ -33,7 +33,7 @@ static uly_blob *make_blob(fx_program *f, uint64_t *out_bytes) {
 #define TABLE(kind, type, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof(type)},
       ULY_PROGRAM_TABLES(TABLE)
 #undef TABLE
-      [ULY_TABLE_KERNELS] = {kernels, f->n_kernels, sizeof *kernels}};
+          [ULY_TABLE_KERNELS] = {kernels, f->n_kernels, sizeof *kernels}};
   uint64_t at = (sizeof(uly_blob) + 7) & ~(uint64_t)7, bytes = at;
   for (int i = 0; i < ULY_N_TABLES; i++) bytes += ((uint64_t)sources[i].count * sources[i].row_bytes + 7) & ~(uint64_t)7;
   uly_blob *blob = uly_arena_alloc(f->arena, bytes);
