@@ -60,13 +60,20 @@ bool uly_dim_linear(const uly_expr *size, uly_dim *out) {
 
 bool uly_dim_of_value(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value value, uly_dim *out) {
   value = uly_static_demand(c, value);
+  int64_t size;
+  if (value.kind == ULY_VALUE_SIZE && uly_dim_linear(value.u.size, out) && uly_dim_is_const(*out)) value = uly_static_int(out->add);
   if (value.kind == ULY_VALUE_SIZE) {
-    if (uly_dim_linear(value.u.size, out)) return true;
+    const int64_t most = INT64_C(1) << ULY_MAX_TENSOR_LOG2_BYTES;
+    if (uly_dim_linear(value.u.size, out)) {
+      if (out->mul >= 1 && out->mul <= most && out->add >= -most && out->add <= most) return true;
+      uly_str dim = uly_dim_text(c, *out);
+      ULY_CHECK_ERROR(c, scope, loc, ULY_D(DIM_TERMS), ULY_STR_ARG(dim), ULY_MAX_TENSOR_LOG2_BYTES);
+      return false;
+    }
     uly_str text = uly_expr_print(c->arena, value.u.size, c->graph->symbols, c->graph->n_symbols);
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(NOT_LINEAR), ULY_STR_ARG(text));
     return false;
   }
-  int64_t size;
   if (!uly_static_get_int(c, scope, loc, value, "a dim", &size)) return false;
   *out = uly_dim_const(size);
   if (size >= 1) return true;
