@@ -13,7 +13,7 @@ static int64_t add(int64_t a, int64_t b) {
   return a < 0 || b < 0 || __builtin_add_overflow(a, b, &r) ? ULY_SIZE_OVERFLOW : r;
 }
 
-int64_t uly_estimate_dim(uly_dim dim, const uly_sizes *sizes) {
+static int64_t size_of(uly_dim dim, const uly_sizes *sizes) {
   if (dim.symbol < 0) return dim.add;
   int64_t n = mul(dim.mul, sizes->symbols[dim.symbol]);
   if (n < 0 || __builtin_add_overflow(n, dim.add, &n) || n < 0) return ULY_SIZE_OVERFLOW;
@@ -22,12 +22,13 @@ int64_t uly_estimate_dim(uly_dim dim, const uly_sizes *sizes) {
 
 int64_t uly_estimate_elements(const uly_tensor_type *type, const uly_sizes *sizes) {
   int64_t n = 1;
-  for (int d = 0; d < type->rank; d++) n = mul(n, uly_estimate_dim(type->dims[d], sizes));
+  for (int d = 0; d < type->rank; d++) n = mul(n, size_of(type->dims[d], sizes));
   return n;
 }
 
-int64_t uly_estimate_share(int64_t n, int64_t ranks, int64_t r) { return n / ranks + (r < n % ranks); }
-int64_t uly_estimate_start(int64_t n, int64_t ranks, int64_t r) { return r * (n / ranks) + (r < n % ranks ? r : n % ranks); }
+// Rows of |n| that rank |r| of |ranks| holds, and where they start: ⌊n/P⌋ + (r < n mod P).
+static int64_t share(int64_t n, int64_t ranks, int64_t r) { return n / ranks + (r < n % ranks); }
+static int64_t start(int64_t n, int64_t ranks, int64_t r) { return r * (n / ranks) + (r < n % ranks ? r : n % ranks); }
 
 static bool axis_splits(const uly_graph *graph, int axis, uly_dim dim) {
   for (int i = 0; i < graph->axes[axis].n_symbols; i++)
@@ -36,14 +37,12 @@ static bool axis_splits(const uly_graph *graph, int axis, uly_dim dim) {
 }
 
 // Rows of a dim that rank r holds: it is cut in units of its symbol.
-static int64_t rows_of(uly_dim dim, const uly_sizes *sizes, int64_t ranks, int64_t r) {
-  return mul(dim.mul, uly_estimate_share(sizes->symbols[dim.symbol], ranks, r));
-}
+static int64_t rows_of(uly_dim dim, const uly_sizes *sizes, int64_t ranks, int64_t r) { return mul(dim.mul, share(sizes->symbols[dim.symbol], ranks, r)); }
 
 // Heads of |value| that rank r works on: of q its share, of k and v those that its q heads read.
 static int64_t heads_of(const uly_graph_value *q, const uly_graph_value *value, int64_t ranks, int64_t r) {
   int64_t n_q = q->type.dims[2].add, n = value->type.dims[2].add, group = n_q / n;
-  int64_t begin = uly_estimate_start(n_q, ranks, r), end = begin + uly_estimate_share(n_q, ranks, r);
+  int64_t begin = start(n_q, ranks, r), end = begin + share(n_q, ranks, r);
   return begin == end ? 0 : (end + group - 1) / group - begin / group;
 }
 
@@ -54,7 +53,7 @@ static int64_t attention_sent(const uly_graph *graph, const uly_graph_value *val
   for (int i = 0; i < 4; i++) {
     const uly_graph_value *t = i < 3 ? value->operands[i] : q;
     int64_t width = i < 3 ? t->type.dims[3].add : value->operands[2]->type.dims[3].add;
-    int64_t unit = mul(mul(uly_dtype_bytes(t->type.dtype), uly_estimate_dim(t->type.dims[0], sizes)), width);
+    int64_t unit = mul(mul(uly_dtype_bytes(t->type.dtype), size_of(t->type.dims[0], sizes)), width);
     if (!axis_splits(graph, axis, t->type.dims[1])) continue;
     for (int64_t j = 0; j < ranks; j++) {
       if (j == r) continue;
@@ -76,11 +75,11 @@ static int64_t sum_sent(const uly_graph *graph, const uly_graph_value *value, in
 static int64_t slice_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes, int64_t r) {
   uly_dim dim = value->operands[0]->type.dims[value->u.slice.dim];
   if (!axis_splits(graph, axis, dim)) return 0;
-  int64_t ranks = sizes->ranks[axis], n = uly_estimate_dim(dim, sizes), begin = value->u.slice.begin, end = value->u.slice.end;
+  int64_t ranks = sizes->ranks[axis], n = size_of(dim, sizes), begin = value->u.slice.begin, end = value->u.slice.end;
   if (n < 0) return n;
   if (begin < 0) begin += n;
   if (end < 0 || end > n) end = end < 0 ? end + n : n;
-  int64_t first = dim.mul * uly_estimate_start(sizes->symbols[dim.symbol], ranks, r), last = first + rows_of(dim, sizes, ranks, r);
+  int64_t first = dim.mul * start(sizes->symbols[dim.symbol], ranks, r), last = first + rows_of(dim, sizes, ranks, r);
   int64_t held = (end < last ? end : last) - (begin > first ? begin : first), rows = end - begin;
   if (held <= 0 || rows <= 0) return 0;
   int64_t row = uly_estimate_elements(&value->type, sizes) / rows;
@@ -120,7 +119,7 @@ static int64_t local_bytes(const uly_graph *graph, const uly_graph_value *v, con
   if (v->op == ULY_OP_PARAM || v->op == ULY_OP_RESULT || v->op == ULY_OP_BODY_ARG) return 0;
   int64_t n = uly_dtype_bytes(v->type.dtype);
   for (int d = 0; d < v->type.rank; d++) {
-    int64_t size = uly_estimate_dim(v->type.dims[d], sizes);
+    int64_t size = size_of(v->type.dims[d], sizes);
     for (int a = 0; a < graph->n_axes && size > 0; a++)
       if (axis_splits(graph, a, v->type.dims[d])) {
         size = rows_of(v->type.dims[d], sizes, sizes->ranks[a], 0);

@@ -13,12 +13,8 @@ typedef struct uly_sizes {
 
 enum { ULY_SIZE_OVERFLOW = -1 };
 
-// Elements of one dim or of a whole value; ULY_SIZE_OVERFLOW beyond 64 bits.
-int64_t uly_estimate_dim(uly_dim dim, const uly_sizes *sizes);
+// Elements of a value; ULY_SIZE_OVERFLOW beyond 64 bits.
 int64_t uly_estimate_elements(const uly_tensor_type *type, const uly_sizes *sizes);
-// Rows of |n| that rank |r| of |ranks| holds, and where they start: ⌊n/P⌋ + (r < n mod P).
-int64_t uly_estimate_share(int64_t n, int64_t ranks, int64_t r);
-int64_t uly_estimate_start(int64_t n, int64_t ranks, int64_t r);
 
 // Bytes that the busiest rank sends in one pass over |value|, not counting enclosing repeats; 0 where it needs no exchange. All split dims of one
 // axis, whose ranks are sizes->ranks[axis].

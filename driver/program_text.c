@@ -116,7 +116,8 @@ static void add_node(const printer *p, uint32_t id, binding around) {
   uly_text_add(p->out, "?");
 }
 
-void uly_program_print_node(uly_text *out, const uly_tables *tables, uint32_t node) {
+// Size |node|: "share(S, sp) * B * 256". Long ones end in "…".
+static void print_node(uly_text *out, const uly_tables *tables, uint32_t node) {
   printer p = {out, tables, out->len + MAX_NODE_TEXT};
   add_node(&p, node, BIND_SUM);
 }
@@ -140,7 +141,7 @@ void uly_program_print_tensor(uly_text *out, const uly_tables *t, const uly_tens
   for (uint32_t d = 0; d < tensor->rank; d++) {
     uint32_t axis = tensor->local[d] == tensor->dims[d] ? ULY_NONE : cutting_axis(t, tensor->local[d]);
     if (d) uly_text_add(out, ", ");
-    uly_program_print_node(out, t, tensor->dims[d]);
+    print_node(out, t, tensor->dims[d]);
     if (axis < t->n_axes) uly_text_add(out, " over %.*s", ULY_STR_ARG(uly_tables_text(t, t->axes[axis].name)));
   }
   uly_text_add(out, "]");
@@ -172,7 +173,7 @@ static void print_operand(uly_text *out, const uly_tables *t, const uly_operand 
   print_slot(out, o);
   if (o->offset == ULY_NONE || is_kind(t, o->offset, ULY_NODE_CONST, 0)) return;
   uly_text_add(out, " + (");
-  uly_program_print_node(out, t, o->offset);
+  print_node(out, t, o->offset);
   uly_text_add(out, ")");
 }
 
@@ -195,7 +196,7 @@ static void print_values(uly_text *out, const uly_tables *t, const uly_step *s) 
   for (uint32_t i = 0; i < s->values.count; i++) {
     const uly_value *v = &t->values[s->values.first + i];
     uly_text_add(out, "%s%s", i ? ", " : "", v->axis == ULY_NONE ? "" : "each ");
-    uly_program_print_node(out, t, v->node);
+    print_node(out, t, v->node);
   }
   uly_text_add(out, ")");
 }
@@ -207,15 +208,15 @@ static void print_step(uly_text *out, const uly_tables *t, const uly_step *s) {
     print_name(out, t, s->name);
     print_operands(out, t, s);
     uly_text_add(out, ", items ");
-    uly_program_print_node(out, t, s->items);
+    print_node(out, t, s->items);
     if (s->scratch != ULY_NONE) {
       uly_text_add(out, ", scratch ");
-      uly_program_print_node(out, t, s->scratch);
+      print_node(out, t, s->scratch);
     }
     break;
   case ULY_STEP_LOOP:
     uly_text_add(out, "loop ");
-    uly_program_print_node(out, t, s->items);
+    print_node(out, t, s->items);
     uly_text_add(out, " times");
     break;
   case ULY_STEP_END: uly_text_add(out, "}"); return;
@@ -226,13 +227,13 @@ static void print_step(uly_text *out, const uly_tables *t, const uly_step *s) {
     uly_text_add(out, "copy");
     print_operands(out, t, s);
     uly_text_add(out, ", bytes ");
-    uly_program_print_node(out, t, s->items);
+    print_node(out, t, s->items);
     break;
   default: uly_text_add(out, "?"); break;
   }
   if (s->predicate != ULY_NONE) {
     uly_text_add(out, ", where ");
-    uly_program_print_node(out, t, s->predicate);
+    print_node(out, t, s->predicate);
   }
   if (s->spec_line) uly_text_add(out, ", line %u", s->spec_line);
   if (s->kind == ULY_STEP_LOOP) uly_text_add(out, " {");
@@ -260,7 +261,7 @@ static void print_buffer(uly_text *out, const uly_tables *t, uint32_t i) {
   uly_text_add(out, "  b%u ", i);
   print_name(out, t, b->name);
   uly_text_add(out, ", bytes ");
-  uly_program_print_node(out, t, b->bytes);
+  print_node(out, t, b->bytes);
   if (b->slots > 1) uly_text_add(out, ", %u slots", b->slots);
   if (b->flags & ULY_BUFFER_RECEIVE) uly_text_add(out, ", peers write it");
   if (b->phase == ULY_PHASE_LOAD)
@@ -283,7 +284,7 @@ static void print_exchange(uly_text *out, const uly_tables *t, uint32_t i) {
   if (x->send != ULY_NONE) uly_text_add(out, ", b%u sends", x->send);
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
     uly_text_add(out, ", %s ", sizes[k].name);
-    uly_program_print_node(out, t, sizes[k].node);
+    print_node(out, t, sizes[k].node);
   }
   uly_text_add(out, ", line %u\n", x->spec_line);
 }
@@ -293,7 +294,7 @@ void uly_program_print(uly_text *out, const uly_tables *t) {
     for (int phase = 0; phase < ULY_N_PHASES; phase++) print_steps(out, t, &t->entries[i], phase);
     if (t->entries[i].when == ULY_NONE) continue;
     uly_text_add(out, "  only where ");
-    uly_program_print_node(out, t, t->entries[i].when);
+    print_node(out, t, t->entries[i].when);
     uly_text_add(out, " is not 0\n");
   }
   if (t->n_buffers) uly_text_add(out, "buffers\n");

@@ -5,8 +5,6 @@
 #include "runtime/base/arena.h"
 #include "runtime/tables.h"
 
-// Size |node|: "share(S, sp) * B * 256". Long ones end in "…".
-void uly_program_print_node(uly_text *out, const uly_tables *tables, uint32_t node);
 // "x f32[B, S over sp, 64]".
 void uly_program_print_tensor(uly_text *out, const uly_tables *tables, const uly_tensor *tensor, uint32_t name);
 // Steps of every entry and phase, buffers, exchanges.

@@ -103,7 +103,6 @@ uly_value uly_static_float(double value);
 uly_value uly_static_bool(bool value);
 uly_value uly_static_string(uly_str value);
 bool uly_value_is_static(const uly_value *value); // NUMBER STRING NONE DTYPE LIST MASK SCORE, or VARYING
-bool uly_value_equal(const uly_value *a, const uly_value *b);
 uly_value uly_static_apply(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n);
 // Says why |op| does not take arguments of |types|.
 void uly_static_report_types(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_scalar_type *types, int n);

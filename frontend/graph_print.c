@@ -22,7 +22,7 @@ void uly_dim_print(uly_text *text, uly_dim dim, const uly_str *symbols) {
   if (dim.add) uly_text_add(text, " %c %" PRId64, dim.add < 0 ? '-' : '+', dim.add < 0 ? -dim.add : dim.add);
 }
 
-void uly_type_print(uly_text *text, const uly_tensor_type *type, const uly_str *symbols) {
+static void add_type(uly_text *text, const uly_tensor_type *type, const uly_str *symbols) {
   uly_text_add(text, "%s[", uly_dtype_name(type->dtype));
   for (int32_t i = 0; i < type->rank; i++) {
     if (i) uly_text_add(text, ", ");
@@ -33,7 +33,7 @@ void uly_type_print(uly_text *text, const uly_tensor_type *type, const uly_str *
 
 uly_str uly_type_text(uly_arena *arena, const uly_tensor_type *type, const uly_str *symbols) {
   uly_text text = {.arena = arena};
-  uly_type_print(&text, type, symbols);
+  add_type(&text, type, symbols);
   return uly_text_str(&text);
 }
 
@@ -117,7 +117,7 @@ static void print_region(uly_text *text, const uly_graph *graph, const uly_graph
 
 static void print_value(uly_text *text, const uly_graph *graph, const uly_graph_value *value, int indent) {
   uly_text_add(text, "%*s%%%d: ", indent, "", value->id);
-  uly_type_print(text, &value->type, graph->symbols);
+  add_type(text, &value->type, graph->symbols);
   uly_text_add(text, " = %s", uly_op_name(value->op));
   print_attributes(text, value, graph);
   for (int32_t i = 0; i < value->n_operands; i++) uly_text_add(text, "%s%%%d", i ? ", " : " ", value->operands[i]->id);
@@ -139,7 +139,7 @@ void uly_graph_print(uly_text *text, const uly_graph *graph) {
     uly_text_add(text, "%s %.*s(", entry->is_model ? "model" : "layer", ULY_STR_ARG(entry->name));
     for (int32_t j = 0; j < entry->n_inputs; j++) {
       uly_text_add(text, "%s%.*s: ", j ? ", " : "", ULY_STR_ARG(entry->inputs[j].name));
-      uly_type_print(text, &entry->inputs[j].type, graph->symbols);
+      add_type(text, &entry->inputs[j].type, graph->symbols);
       if (entry->inputs[j].id_limit) uly_text_add(text, " < %" PRId64, entry->inputs[j].id_limit);
     }
     uly_text_add(text, ")\n");

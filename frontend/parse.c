@@ -5,7 +5,7 @@
 
 // ---- tokens
 
-uly_parser uly_parser_begin(uly_arena *arena, uly_diags *diags, int32_t source) {
+static uly_parser begin(uly_arena *arena, uly_diags *diags, int32_t source) {
   uly_parser p = {.arena = arena, .diags = diags, .lexer = uly_lex_begin(arena, diags, source)};
   p.tok = uly_lex_next(&p.lexer);
   p.next = uly_lex_next(&p.lexer);
@@ -411,7 +411,7 @@ static bool parse_version(uly_parser *p) {
 uly_ast_spec *uly_parse_spec(uly_arena *arena, uly_diags *diags, int32_t source) {
   int32_t errors = diags->n_errors;
   if (!uly_lex_validate(diags, source, ULY_MAX_SOURCE_BYTES)) return NULL;
-  uly_parser p = uly_parser_begin(arena, diags, source);
+  uly_parser p = begin(arena, diags, source);
   uly_list decls = {0};
   if (!parse_version(&p)) return NULL;
   while (!uly_parser_at(&p, ULY_TOKEN_END) && diags->n_errors < ULY_MAX_DIAGS) {
@@ -428,7 +428,7 @@ uly_ast_spec *uly_parse_spec(uly_arena *arena, uly_diags *diags, int32_t source)
 uly_ast_expr *uly_parse_define(uly_arena *arena, uly_diags *diags, int32_t source, uly_ast_name *out_name) {
   int32_t errors = diags->n_errors;
   if (!uly_lex_validate(diags, source, ULY_MAX_SOURCE_BYTES)) return NULL;
-  uly_parser p = uly_parser_begin(arena, diags, source);
+  uly_parser p = begin(arena, diags, source);
   *out_name = uly_parser_name(&p, "a const's name");
   uly_parser_expect(&p, ULY_TOKEN_ASSIGN);
   uly_ast_expr *value = uly_parser_expr(&p);

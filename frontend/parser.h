@@ -18,7 +18,6 @@ typedef struct uly_parser {
   int32_t depth, n_nodes;
 } uly_parser;
 
-uly_parser uly_parser_begin(uly_arena *arena, uly_diags *diags, int32_t source);
 void uly_parser_advance(uly_parser *p);
 bool uly_parser_at(const uly_parser *p, uly_token_kind kind);
 bool uly_parser_accept(uly_parser *p, uly_token_kind kind);

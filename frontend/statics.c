@@ -47,15 +47,17 @@ const char *uly_value_describe(const uly_value *value) {
   return "a wrong value";
 }
 
+static bool value_equal(const uly_value *a, const uly_value *b);
+
 static bool closure_equal(const uly_closure *a, const uly_closure *b) {
   if (a == b) return true;
   if (!a || !b || a->kind != b->kind || a->decl != b->decl) return false;
   for (int32_t i = 0; a->decl && i < a->decl->u.body.n_captures; i++)
-    if (!uly_value_equal(&a->captures[i], &b->captures[i])) return false;
+    if (!value_equal(&a->captures[i], &b->captures[i])) return false;
   return closure_equal(a->a, b->a) && closure_equal(a->b, b->b);
 }
 
-bool uly_value_equal(const uly_value *a, const uly_value *b) {
+static bool value_equal(const uly_value *a, const uly_value *b) {
   if (a->kind != b->kind) return false;
   switch (a->kind) {
   case ULY_VALUE_NUMBER:
@@ -67,7 +69,7 @@ bool uly_value_equal(const uly_value *a, const uly_value *b) {
   case ULY_VALUE_SCORE: return closure_equal(a->u.closure, b->u.closure);
   case ULY_VALUE_LIST:
     for (int32_t i = 0; i < a->u.list.n && a->u.list.n == b->u.list.n; i++)
-      if (!uly_value_equal(&a->u.list.items[i], &b->u.list.items[i])) return false;
+      if (!value_equal(&a->u.list.items[i], &b->u.list.items[i])) return false;
     return a->u.list.n == b->u.list.n;
   default: return a->kind == ULY_VALUE_NONE;
   }
@@ -148,7 +150,7 @@ uly_value uly_static_each(uly_checker *c, uly_scope *scope, uly_loc loc, uly_sta
     uly_value item = map(c, scope, loc, context, items, n);
     if (item.kind == ULY_VALUE_POISON) return item;
     result.u.list.items[k] = item;
-    same &= uly_value_equal(&item, &result.u.list.items[0]);
+    same &= value_equal(&item, &result.u.list.items[0]);
   }
   return same ? result.u.list.items[0] : result;
 }
@@ -159,7 +161,7 @@ static int64_t find_period(const uly_value *value, int64_t count, int64_t inner)
   for (int64_t p = 1; p < count; p++) {
     bool repeats = true;
     for (int64_t k = 0; k < n && repeats; k++)
-      if (k / inner % count + p < count) repeats = uly_value_equal(&value->u.list.items[k], &value->u.list.items[k + p * inner]);
+      if (k / inner % count + p < count) repeats = value_equal(&value->u.list.items[k], &value->u.list.items[k + p * inner]);
     if (repeats) return p;
   }
   return count;

@@ -33,9 +33,11 @@ void uly_emit_set_place(uly_emitter *e, MlirValue value, uly_place place) {
   *entry = (uly_value_entry){value.ptr, place};
 }
 
+static uly_place param_place(uly_emitter *e, MlirOperation op);
+
 uly_place uly_emit_place(uly_emitter *e, MlirValue value) {
   MlirOperation def = uly_value_op(value);
-  if (!mlirOperationIsNull(def) && uly_op_kind(def) == ULY_KIND_PARAM) return uly_emit_param_place(e, def);
+  if (!mlirOperationIsNull(def) && uly_op_kind(def) == ULY_KIND_PARAM) return param_place(e, def);
   uly_value_entry *entry = find_value(e, value.ptr);
   ULY_ASSERT(entry->key);
   return entry->place;
@@ -111,7 +113,7 @@ static void check_same_type(uly_emitter *e, MlirOperation op, const uly_tensor *
   uly_op_error(e->ir, op, "parameter `%.*s` has another shape here than in line %u", ULY_STR_ARG(name), have->spec_line);
 }
 
-uint32_t uly_emit_param(uly_emitter *e, MlirOperation op) {
+static uint32_t add_param(uly_emitter *e, MlirOperation op) {
   MlirAttribute names = uly_op_attr(op, "names");
   uint32_t n = (uint32_t)mlirArrayAttrGetNumElements(names);
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
@@ -139,9 +141,9 @@ int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out
   return depth;
 }
 
-uly_place uly_emit_param_place(uly_emitter *e, MlirOperation op) {
+static uly_place param_place(uly_emitter *e, MlirOperation op) {
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
-  uly_place place = uly_emit_tensor_place(e, uly_emit_param(e, op), &type);
+  uly_place place = uly_emit_tensor_place(e, add_param(e, op), &type);
   uly_emit_param_slots(e, op, place.operand.slot);
   return place;
 }
@@ -290,7 +292,7 @@ static void gather_inputs(uly_emitter *e, MlirOperation loop) {
     }
 }
 
-bool uly_emit_repeat(uly_emitter *e, MlirOperation op) {
+static bool emit_repeat(uly_emitter *e, MlirOperation op) {
   int64_t count = uly_loop_count(op);
   MlirBlock body = uly_op_body(op);
   if (count < 0) return uly_emit_unsupported(e, op, "a repeat count that is not a constant");
@@ -343,9 +345,9 @@ static bool emit_call(uly_emitter *e, MlirOperation op) {
 
 static bool emit_op(uly_emitter *e, MlirOperation op) {
   if (uly_op_is(op, "func.call")) return emit_call(e, op);
-  if (uly_op_is(op, "scf.for")) return uly_emit_repeat(e, op);
+  if (uly_op_is(op, "scf.for")) return emit_repeat(e, op);
   switch (uly_op_kind(op)) {
-  case ULY_KIND_PARAM: uly_emit_param(e, op); return true;
+  case ULY_KIND_PARAM: add_param(e, op); return true;
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
   case ULY_KIND_CUT: return uly_emit_view(e, op);

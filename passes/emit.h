@@ -82,10 +82,8 @@ uint32_t uly_emit_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, c
 uly_place uly_emit_tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type);
 uly_span uly_emit_chars(uly_emitter *e, uly_str name);
 uint32_t uly_emit_name(uly_emitter *e, uly_str name);         // a row of the name table
-uint32_t uly_emit_param(uly_emitter *e, MlirOperation param); // tensor row
 // How a parameter's names go with the loops around it; returns how many loops those are.
 int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot);
-uly_place uly_emit_param_place(uly_emitter *e, MlirOperation param);
 void uly_emit_block(uly_emitter *e, MlirBlock block);
 bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
 
@@ -151,7 +149,6 @@ bool uly_emit_slice(uly_emitter *e, MlirOperation op);
 bool uly_emit_exchange(uly_emitter *e, MlirOperation op);
 bool uly_emit_all_gather(uly_emitter *e, MlirOperation op);
 bool uly_emit_reduce(uly_emitter *e, MlirOperation op);
-bool uly_emit_repeat(uly_emitter *e, MlirOperation op);
 
 // ---- exchanges
 // The exchange of |op|, posted if it was not.

@@ -40,28 +40,3 @@ int uly_opt(const char *path, const uly_pipeline_options *options, bool whole, F
   uly_arena_destroy(arena);
   return uly_status_exit_code(status);
 }
-
-static bool take_option(const char *arg, const char *name, uly_str *out_value) {
-  size_t n = strlen(name);
-  if (strncmp(arg, name, n) != 0) return false;
-  *out_value = uly_str_of(arg + n);
-  return true;
-}
-
-int uly_opt_main(int argc, char **argv) {
-  uly_pipeline_options options = {.print_to = stdout, .verify_each = true};
-  const char *path = "-";
-  for (int i = 1; i < argc; i++) {
-    if (take_option(argv[i], "--passes=", &options.passes) || take_option(argv[i], "--print-after=", &options.print_after) ||
-        take_option(argv[i], "--stop-after=", &options.stop_after))
-      continue;
-    if (strcmp(argv[i], "--no-verify-each") == 0)
-      options.verify_each = false;
-    else if (argv[i][0] == '-' && argv[i][1]) {
-      fprintf(stderr, "usage: ulyc opt [--passes=a,b] [--print-after=a,b|all] [--stop-after=a] [--no-verify-each] [file.mlir]\n");
-      return 2;
-    } else
-      path = argv[i];
-  }
-  return uly_opt(path, &options, options.stop_after.len || options.print_after.len, stdout, stderr);
-}

@@ -7,7 +7,5 @@
 // Reads |path| ("-": standard input), runs the passes that |options| name (none where |options->passes| is empty and |whole| is false), and prints the module to
 // |out|. Diagnostics go to |err|. Returns the exit code.
 int uly_opt(const char *path, const uly_pipeline_options *options, bool whole, FILE *out, FILE *err);
-// The same from command-line arguments: file, --passes=, --print-after=, --stop-after=, --no-verify-each.
-int uly_opt_main(int argc, char **argv);
 
 #endif

@@ -1,17 +1,13 @@
 #include "passes/pipeline.h"
 
 static const struct {
-  const char *name, *doc;
+  const char *name;
   uly_pass *run;
 } passes[] = {
-#define PASS(name, doc) {#name, doc, uly_pass_##name},
+#define PASS(name, doc) {#name, uly_pass_##name},
 #include "passes/passes.def"
 };
 enum { N_PASSES = sizeof passes / sizeof *passes };
-
-int uly_pass_count(void) { return N_PASSES; }
-const char *uly_pass_name(int i) { return passes[i].name; }
-const char *uly_pass_doc(int i) { return passes[i].doc; }
 
 // Takes the next of names with commas between them. False at the end.
 static bool next_name(uly_str *rest, uly_str *out_name) {

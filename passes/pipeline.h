@@ -20,8 +20,5 @@ typedef struct uly_pipeline_options {
 // ULY_OK; ULY_INVALID_ARGUMENT for a name that is no pass; ULY_INVALID_INPUT where a pass failed. The diagnostics say why.
 ULY_MUST_USE uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_options *options);
 
-int uly_pass_count(void);
-const char *uly_pass_name(int i);
-const char *uly_pass_doc(int i);
 
 #endif

@@ -64,7 +64,8 @@ static LLVMValueRef power_of_two(uly_ir *ir, LLVMTypeRef type, LLVMValueRef n) {
   return LLVMBuildBitCast(ir->b, LLVMBuildShl(ir->b, biased, uly_ir_int(ints, wide ? 52 : 23), ""), type, "");
 }
 
-LLVMValueRef uly_math_scale(uly_ir *ir, LLVMValueRef p, LLVMValueRef n) {
+// p · 2^n for an integer n, |n| up to twice the largest exponent; overflows to infinity.
+static LLVMValueRef scale(uly_ir *ir, LLVMValueRef p, LLVMValueRef n) {
   LLVMValueRef half = LLVMBuildAShr(ir->b, n, uly_ir_int(LLVMTypeOf(n), 1), "");
   p = LLVMBuildFMul(ir->b, p, power_of_two(ir, LLVMTypeOf(p), half), "");
   return LLVMBuildFMul(ir->b, p, power_of_two(ir, LLVMTypeOf(p), LLVMBuildSub(ir->b, n, half, "")), "");
@@ -86,7 +87,7 @@ LLVMValueRef uly_math_exp(uly_ir *ir, LLVMValueRef x) {
   LLVMValueRef n = uly_math_round(ir, LLVMBuildFMul(ir->b, x, uly_ir_real(type, 0x1.71547652b82fep+0), ""), &n_int);
   LLVMValueRef r = uly_ir_fma_const(ir, n, wide ? -0x1.62e42fefa39efp-1 : -0x1.62e43p-1, x); // −ln 2, high and low
   r = uly_ir_fma_const(ir, n, wide ? -0x1.abc9e3b39803fp-56 : 0x1.05c61p-29, r);
-  return uly_math_scale(ir, exp_reduced(ir, r), n_int);
+  return scale(ir, exp_reduced(ir, r), n_int);
 }
 
 LLVMValueRef uly_math_exp2(uly_ir *ir, LLVMValueRef x) {
@@ -99,7 +100,7 @@ LLVMValueRef uly_math_exp2(uly_ir *ir, LLVMValueRef x) {
     p = exp_reduced(ir, LLVMBuildFMul(ir->b, r, uly_ir_real(type, 0x1.62e42fefa39efp-1), ""));
   else
     p = uly_ir_fma(ir, r, uly_ir_polynomial(ir, r, exp2_f32, N(exp2_f32)), uly_ir_real(type, 1.0));
-  return uly_math_scale(ir, p, n_int);
+  return scale(ir, p, n_int);
 }
 
 // x = 2^e · (1 + f), f in [√½ − 1, √2 − 1].

@@ -21,8 +21,6 @@ LLVMValueRef uly_math_erf(uly_ir *ir, LLVMValueRef x);
 LLVMValueRef uly_math_pow(uly_ir *ir, LLVMValueRef x, LLVMValueRef y); // as C's pow, f32 formed in f64
 
 // Shared by the f32 and f64 halves.
-LLVMValueRef uly_math_scale(uly_ir *ir, LLVMValueRef p,
-                            LLVMValueRef n); // p · 2^n for an integer n, |n| up to twice the largest exponent; overflows to infinity
 LLVMValueRef uly_math_compare(uly_ir *ir, LLVMRealPredicate predicate, LLVMValueRef x, double c);
 LLVMValueRef uly_math_round(uly_ir *ir, LLVMValueRef x,
                             LLVMValueRef *out_int); // to the nearest whole number, also as an int of the same width; |x| < 2^22 or 2^51

@@ -17,7 +17,6 @@ typedef struct chunk {
 
 struct uly_arena {
   chunk *head;
-  size_t total;
 };
 
 static void die_out_of_memory(size_t bytes) {
@@ -54,7 +53,6 @@ void *uly_arena_alloc(uly_arena *arena, size_t bytes) {
   }
   void *p = c->data + c->used;
   c->used += bytes;
-  arena->total += bytes;
   return p;
 }
 
@@ -63,7 +61,6 @@ void *uly_arena_grow(uly_arena *arena, void *old, size_t old_bytes, size_t new_b
   chunk *c = arena->head;
   if (old && c && (unsigned char *)old + old_size == c->data + c->used && c->size - c->used >= new_size - old_size) {
     c->used += new_size - old_size;
-    arena->total += new_size - old_size;
     return old;
   }
   void *p = uly_arena_alloc(arena, new_bytes);
@@ -76,5 +73,3 @@ void *uly_arena_copy(uly_arena *arena, const void *data, size_t bytes) {
   if (bytes) memcpy(p, data, bytes);
   return p;
 }
-
-size_t uly_arena_used(const uly_arena *arena) { return arena->total; }

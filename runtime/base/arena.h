@@ -13,7 +13,6 @@ void *uly_arena_alloc(uly_arena *arena, size_t bytes);
 // |old| grown from |old_bytes| to |new_bytes|, in place where it was the last allocation.
 void *uly_arena_grow(uly_arena *arena, void *old, size_t old_bytes, size_t new_bytes);
 void *uly_arena_copy(uly_arena *arena, const void *data, size_t bytes);
-size_t uly_arena_used(const uly_arena *arena);
 
 #define ULY_NEW(arena, type) ((type *)uly_arena_alloc(arena, sizeof(type)))
 #define ULY_NEW_ARRAY(arena, type, n) ((type *)uly_arena_alloc(arena, sizeof(type) * (size_t)(n)))
