@@ -95,9 +95,12 @@ struct uly_graph_value {
     struct { // RMSNORM, LAYERNORM
       double eps;
     } norm;
-    struct { // HEADS: H. CONCAT, SPLIT, SOFTMAX: dim
+    struct { // HEADS, MERGE: H
       int64_t count;
     } heads;
+    struct { // CONCAT, SPLIT, SOFTMAX
+      int32_t dim;
+    } along;
     struct {
       int32_t dim;
       bool keep;

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type, int64_t dim) {
+static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type, int32_t dim) {
   uly_graph_value *value = uly_build_value(call->c, op, call->ast->loc, type, &call->args[0].u.tensor, 1);
-  value->u.heads.count = dim;
+  value->u.along.dim = dim;
   return uly_build_tensor(value, call->args[0].weak);
 }
 
@@ -214,7 +214,7 @@ uly_value uly_build_concat(uly_call *call) {
     if (!join_last(call, i, &type)) return uly_poison();
   if (call->n == 1) return call->args[0];
   uly_graph_value *value = uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n);
-  value->u.heads.count = type.rank - 1;
+  value->u.along.dim = type.rank - 1;
   return uly_build_tensor(value, weak);
 }
 

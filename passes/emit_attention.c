@@ -5,13 +5,17 @@ enum { BATCH, ROW, HEAD, FEATURE }; // logical dims of q, k, v and o
 
 static MlirValue operand(MlirOperation op, int64_t i) { return mlirOperationGetOperand(op, (intptr_t)i); }
 
+// Of row, batch and head: three values from |slot| on.
+static void set_strides(uly_call_builder *c, int slot, const uly_place *place) {
+  uly_call_set_val(c, slot, place->stride[ROW]);
+  uly_call_set_val(c, slot + 1, place->stride[BATCH]);
+  uly_call_set_val(c, slot + 2, place->stride[HEAD]);
+}
+
 static void set_qkv(uly_call_builder *c, const uly_site *site, MlirOperation op, int i) {
   uly_place place = uly_site_place(site, operand(op, i));
-  int slot = ULY_ATTENTION_Q_S + 3 * i;
   uly_call_set_op(c, ULY_ATTENTION_Q + i, place.operand, ULY_READ);
-  uly_call_set_val(c, slot, place.stride[ROW]);
-  uly_call_set_val(c, slot + 1, place.stride[BATCH]);
-  uly_call_set_val(c, slot + 2, place.stride[HEAD]);
+  set_strides(c, ULY_ATTENTION_Q_S + 3 * i, &place);
 }
 
 static uly_expr parse(const uly_emitter *e, uly_str text) {
@@ -97,18 +101,14 @@ static void set_output(uly_call_builder *c, const uly_site *site) {
     uly_place to = uly_emit_dest(e, o);
     uly_emit_set_place(e, o, to);
     uly_call_set_op(c, ULY_ATTENTION_OUT, to.operand, ULY_WRITE);
-    uly_call_set_val(c, ULY_ATTENTION_O_S, to.stride[ROW]);
-    uly_call_set_val(c, ULY_ATTENTION_O_B, to.stride[BATCH]);
-    uly_call_set_val(c, ULY_ATTENTION_O_H, to.stride[HEAD]);
+    set_strides(c, ULY_ATTENTION_O_S, &to);
   }
   c->desc->u.attention.has_lse = uly_value_n_uses(lse) > 0;
   if (!c->desc->u.attention.has_lse) return;
   uly_place to = uly_emit_dest(e, lse);
   uly_emit_set_place(e, lse, to);
   uly_call_set_op(c, ULY_ATTENTION_LSE, to.operand, ULY_WRITE);
-  uly_call_set_val(c, ULY_ATTENTION_L_S, to.stride[ROW]);
-  uly_call_set_val(c, ULY_ATTENTION_L_B, to.stride[BATCH]);
-  uly_call_set_val(c, ULY_ATTENTION_L_H, to.stride[HEAD]);
+  set_strides(c, ULY_ATTENTION_L_S, &to);
 }
 
 bool uly_emit_attention(const uly_site *site) {

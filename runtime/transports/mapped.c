@@ -94,8 +94,7 @@ static door *door_in(const uly_mapped_channel *c, void *block, uint32_t exchange
 
 // ---- failure ------------------------------------------------------------------------------------------------------------------------------
 
-void uly_mapped_fail(uly_mapped_board *board, int rank, uly_status status, const char *reason) {
-  (void)rank;
+void uly_mapped_fail(uly_mapped_board *board, uly_status status, const char *reason) {
   uint32_t none = 0;
   if (!atomic_compare_exchange_strong(&board->failed, &none, 1)) return;
   board->status = status;
@@ -118,14 +117,14 @@ uly_status uly_mapped_check(uly_mapped *mapped) { return check_failed(mapped); }
 bool uly_mapped_has_left(const uly_mapped_board *board, int rank) { return atomic_load(&board->seats[rank].left) != 0; }
 
 static uly_status fail_all(uly_mapped *m, uly_status status, const char *reason) {
-  uly_mapped_fail(m->board, m->comm.rank, status, reason);
+  uly_mapped_fail(m->board, status, reason);
   return check_failed(m);
 }
 
 void uly_mapped_abort(uly_comm *comm, const char *reason) {
   char text[REASON];
   snprintf(text, sizeof text, "rank %d gave up: %s", comm->rank, reason);
-  uly_mapped_fail(of(comm)->board, comm->rank, ULY_CANCELLED, text);
+  uly_mapped_fail(of(comm)->board, ULY_CANCELLED, text);
 }
 
 // ---- the log: do all ranks call the same? ---------------------------------------------------------------------------------------------------

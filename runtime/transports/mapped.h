@@ -38,7 +38,7 @@ void uly_mapped_init(uly_mapped *mapped, uly_mapped_board *board);
 // Frees what is private and tells the peers that this rank left; those who still wait for it fail with ULY_PEER_LOST.
 void uly_mapped_leave(uly_mapped *mapped);
 // Records a failure for all ranks and wakes them. The first one counts. Also for threads other than the communicator's.
-void uly_mapped_fail(uly_mapped_board *board, int rank, uly_status status, const char *reason);
+void uly_mapped_fail(uly_mapped_board *board, uly_status status, const char *reason);
 // The failure that somebody recorded, as this rank's error; ULY_OK without one.
 uly_status uly_mapped_check(uly_mapped *mapped);
 // A sign of life, for a transport's own waits of more than a moment: who gives none is to blame when a deadline passes.
