@@ -4,7 +4,10 @@
 // would evaluate it more than once an element (it is stretched) unless it is a bare leaf, and not across a change of precision (wide).
 #include "passes/fuse.h"
 
-enum { MOST_OPERANDS = 14 }; // of a composed map: bounds what one kernel reads
+enum {
+  MOST_OPERANDS = 14, // of a composed map: bounds what one kernel reads
+  MOST_NODES = 512    // and its code, and the time to make it
+};
 
 typedef struct composition {
   const uly_fuse *fuse;
@@ -73,7 +76,7 @@ static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_
   uly_map inner = uly_map_read(fuse, producer);
   if (inner.expr.wide || (outer->expr.wide && has_operation(&inner.expr))) return false;
   if (uly_value_n_uses(value) != 1 && inner.n_operands != 0) return false;
-  if (inner.n_operands + outer->n_operands > MOST_OPERANDS) return false;
+  if (inner.n_operands + outer->n_operands > MOST_OPERANDS || inner.expr.n_nodes + outer->expr.n_nodes > MOST_NODES) return false;
   uly_type in = uly_type_of(fuse->ir, value), out = uly_type_of(fuse->ir, uly_op_result(consumer, 0));
   if (!same_scalar_type(in.tensor.dtype, &inner.expr) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
   int32_t indexed = 0;
@@ -81,8 +84,8 @@ static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_
   return indexed == out.tensor.rank || !has_operation(&inner.expr);
 }
 
-// Replaces |consumer| by one map that computes what its operand number |operand| computed too.
-static void compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand) {
+// Replaces |consumer| by one map that computes what its operand number |operand| computed too. The producer is gone from |ops| where nobody else uses it.
+static MlirOperation compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand, uly_ops ops) {
   MlirOperation producer = uly_value_op(outer->operands[operand]);
   composition c = {.fuse = fuse, .outer = outer, .producer_access = &outer->access[operand], .replaced = operand, .inner = uly_map_read(fuse, producer)};
   uly_expr_builder *b = uly_expr_begin(fuse->ir->arena);
@@ -91,25 +94,30 @@ static void compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map 
   MlirOperation merged = uly_map_build(fuse, &c.merged, uly_op_result(consumer, 0), consumer);
   mlirValueReplaceAllUsesOfWith(uly_op_result(consumer, 0), uly_op_result(merged, 0));
   uly_op_erase(consumer);
-  if (uly_op_unused(producer)) uly_op_erase(producer);
+  if (!uly_op_unused(producer)) return merged;
+  for (int i = 0; i < ops.n; i++)
+    if (mlirOperationEqual(ops.at[i], producer)) ops.at[i] = (MlirOperation){NULL};
+  uly_op_erase(producer);
+  return merged;
 }
 
-// Composes one producer somewhere in |block|, the last consumer first. False where there is none left.
-static bool compose_one(const uly_fuse *fuse, MlirBlock block) {
-  uly_ops ops = uly_block_ops(fuse->ir, block);
-  for (int i = ops.n - 1; i >= 0; i--) {
-    if (uly_op_kind(ops.at[i]) != ULY_KIND_MAP) continue;
-    uly_map outer = uly_map_read(fuse, ops.at[i]);
-    for (int j = 0; j < outer.n_operands; j++)
-      if (may_compose(fuse, ops.at[i], &outer, j)) {
-        compose(fuse, ops.at[i], &outer, j);
-        return true;
-      }
+// Composes one producer with ops.at[at]. False where none may be.
+static bool compose_one(const uly_fuse *fuse, uly_ops ops, int at) {
+  uly_map outer = uly_map_read(fuse, ops.at[at]);
+  for (int j = 0; j < outer.n_operands; j++) {
+    if (!may_compose(fuse, ops.at[at], &outer, j)) continue;
+    ops.at[at] = compose(fuse, ops.at[at], &outer, j, ops);
+    return true;
   }
   return false;
 }
 
 void uly_compose_maps(const uly_fuse *fuse, MlirBlock block) {
-  while (compose_one(fuse, block)) {
+  bool changed = true;
+  while (changed) {
+    uly_ops ops = uly_block_ops(fuse->ir, block);
+    changed = false;
+    for (int i = ops.n - 1; i >= 0; i--)
+      while (!mlirOperationIsNull(ops.at[i]) && uly_op_kind(ops.at[i]) == ULY_KIND_MAP && compose_one(fuse, ops, i)) changed = true;
   }
 }
