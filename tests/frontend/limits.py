@@ -68,6 +68,14 @@ def list(n):
     yield f"model m{X} = x + F[position(x)[..., _]]"
 
 
+def chain(n):
+    yield f"fn f(x) = {' + '.join(f'x * {i}.5' for i in range(400))}"
+    yield f"layer l{X} {{"
+    yield "  y0 = x"
+    yield from (f"  y{i + 1} = f(y{i})" for i in range(n))
+    yield f"  return y{n}\n}}"
+
+
 def operands(n):
     yield f"fn all({', '.join(f'a{i}' for i in range(n))}) = {' + '.join(f'a{i}' for i in range(n))}"
     yield f"model m({', '.join(f'x{i}: [B, S, D]' for i in range(n))}) -> [B, S, D] = all({', '.join(f'x{i}' for i in range(n))})"
