@@ -150,8 +150,7 @@ static bool take_slice(bracket *b, const uly_ast_index *item) {
     uly_check_unsupported(c, item->loc, "a slice to the end of a dim known only at bind");
     if (__builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, end);
   }
-  if (uly_dim_is_const(size) ? begin < 0 || end > size.add || begin >= end : begin >= end && begin >= 0)
-    return fail_range(b, item, size, begin, end);
+  if (uly_dim_is_const(size) ? begin < 0 || end > size.add || begin >= end : begin >= end && begin >= 0) return fail_range(b, item, size, begin, end);
   uly_tensor_type type = b->x.u.tensor->type;
   if (drop) {
     memmove(&type.dims[b->dim], &type.dims[b->dim + 1], sizeof *type.dims * (size_t)(type.rank - b->dim - 1));
