@@ -292,7 +292,7 @@ class Run(unittest.TestCase):
         out = self.run_it(MODEL, *self.args, "--expect", "y=@x.npy", before=two, code=3)
         self.assertEqual(out.count("worst at"), 1)
         out = self.run_it(MODEL, "--input", "x=@none.npy", "--input", "ids=@ids.npy", before=two, code=74)
-        self.assertEqual(out.count("No such file"), 1)
+        self.assertEqual(out.count("none.npy: No such file"), 1)
         self.run_it(MODEL, *self.args, before=two, env={"ULYRT_MPI": "/none.so"}, code=69, says="the MPI transport is not there")
 
     def start_endless(self, n, env=None):
