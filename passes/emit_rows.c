@@ -199,6 +199,7 @@ bool uly_emit_gather(uly_emitter *e, MlirOperation op) {
   }
   uly_call_set_val(&c, ULY_GATHER_ROW_BYTES, uly_scale(p, row, bytes));
   uly_call_set_val(&c, ULY_GATHER_LIMIT, lw.global[0]);
+  uly_call_set_val(&c, ULY_GATHER_ROW0, li.rank > 0 ? li.start[li.order[0]] : zero);
   uly_call_end(&c, uly_mul(p, c.vals[ULY_GATHER_N0].node, c.vals[ULY_GATHER_N1].node), ULY_NONE, "gather");
   return true;
 }

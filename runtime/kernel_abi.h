@@ -121,10 +121,11 @@ enum uly_rows_op { ULY_ROWS_N_OPS };
 typedef enum uly_rows_mode { ULY_ROWS_MAP, ULY_ROWS_RMSNORM, ULY_ROWS_LAYERNORM, ULY_ROWS_SUM } uly_rows_mode;
 
 // ---- GATHER ---------------------------------------------------------------------------------------------------------------------------------
-// out[i0, i1, :] = w[ids[i0, i1], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE and gives zeros. Items: i0 · i1. ids are i32 or i64.
+// out[i0, i1, :] = w[ids[i0, i1], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE, at global row ROW0 + i0, and gives zeros.
+// Items: i0 · i1. ids are i32 or i64.
 enum uly_gather_op { ULY_GATHER_IDS, ULY_GATHER_W, ULY_GATHER_OUT, ULY_GATHER_N_OPS };
 enum uly_gather_val {
-  ULY_GATHER_N0, ULY_GATHER_N1, ULY_GATHER_ROW_BYTES, ULY_GATHER_LIMIT,
+  ULY_GATHER_N0, ULY_GATHER_N1, ULY_GATHER_ROW_BYTES, ULY_GATHER_LIMIT, ULY_GATHER_ROW0,
   ULY_GATHER_IDS_0, ULY_GATHER_IDS_1, ULY_GATHER_OUT_0, ULY_GATHER_OUT_1, // strides; of out in bytes
   ULY_GATHER_N_VALS
 };

@@ -26,7 +26,7 @@ ULY_KERNEL(uly_kernel_gather) {
     if (id >= 0 && id < limit) {
       copy_bytes(out, table + id * row_bytes, row_bytes);
     } else {
-      report(call->fault, id, limit, item);
+      report(call->fault, id, limit, val(call, ULY_GATHER_ROW0) + i0);
       zero_bytes(out, row_bytes);
     }
   }
