@@ -144,7 +144,7 @@ static bool take_slice(bracket *b, const uly_ast_index *item) {
   int64_t begin = 0, end = uly_dim_is_const(size) ? size.add : 0;
   if (item->begin && !get_bound(b, item->begin, size, &begin)) return false;
   if (!drop && item->end && !get_bound(b, item->end, size, &end)) return false;
-  if (drop && __builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, end);
+  if (drop && __builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, begin);
   if (open_end && begin == 0) return b->dim++, true;
   if (open_end && !uly_dim_is_const(size)) {
     uly_check_unsupported(c, item->loc, "a slice to the end of a dim known only at bind");
