@@ -13,7 +13,7 @@
 #include "bench/rank_timing.h"
 
 int64_t uly_gemm_k, uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS];
-int64_t uly_pack_k, uly_pack_n_groups, uly_pack_group;
+int64_t uly_pack_k, uly_pack_group;
 
 enum { MAX_SEGMENTS = 16 };
 
@@ -42,9 +42,9 @@ static int64_t panels(const options *o, int64_t columns) {
 #undef X
   };
   bool rope = o->kind == LINEAR_rope;
-  uly_gemm_part_n_groups[0] = uly_pack_n_groups = rope ? columns / LINEAR_HEAD : 1;
+  uly_gemm_part_n_groups[0] = rope ? columns / LINEAR_HEAD : 1;
   uly_gemm_part_group[0] = uly_pack_group = rope ? LINEAR_HEAD : columns;
-  return uly_part_panels(modes[o->kind], uly_pack_n_groups, uly_pack_group, rope ? LINEAR_HEAD : 0);
+  return uly_part_panels(modes[o->kind], uly_gemm_part_n_groups[0], uly_pack_group, rope ? LINEAR_HEAD : 0);
 }
 
 static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {

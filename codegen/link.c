@@ -76,7 +76,9 @@ static uly_status link_files(uly_arena *arena, const int *inputs, int n_inputs, 
   ULY_TRY(read_memory_file(arena, outputs[0], out, error));
   ULY_TRY(read_memory_file(arena, outputs[1], &text, error));
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && out->n > 0) return ULY_OK;
-  uly_text_add(error, "the linker failed (status %d): %.*s", wait_status, (int)text.n, (const char *)text.ptr);
+  bool exited = WIFEXITED(wait_status);
+  uly_text_add(error, "the linker failed (%s %d): %.*s", exited ? "exit code" : "signal", exited ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status), (int)text.n,
+               (const char *)text.ptr);
   return ULY_INTERNAL;
 }
 
