@@ -53,14 +53,6 @@ def linear(build, ms, threads):
         show(f"linear {m} x {k} x {n}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "FMA peak", 0.90)
 
 
-def linear_beside_torch(build, python, threads):
-    text = subprocess.run([FOLDER / "linear.py", build, "--python", python, "--threads", str(threads)], check=True, capture_output=True, text=True, timeout=300).stdout
-    for line in text.splitlines()[1:]:
-        _, m, k, n, _, rate, _, _, ratio = line.replace(",", "").split()
-        if int(m) >= 512:
-            show(f"linear {m} x {k} x {n}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(ratio), "PyTorch's", 1.05)
-
-
 def exchange(build, ms):
     for transport in ("local", "shm"):
         for ranks in (2, 4):
@@ -86,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default="build")
     parser.add_argument("--ms", type=int, default=400)
-    parser.add_argument("--python", help="one that has torch, to compare linear layers with")
+    parser.add_argument("--python", help="one that has torch and transformers: peers.py runs too")
     args = parser.parse_args()
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -96,11 +88,11 @@ def main():
         attention(args.build, args.ms, threads)
     for threads in counts:
         linear(args.build, args.ms, threads)
-        if args.python:
-            linear_beside_torch(args.build, args.python, threads)
     exchange(args.build, args.ms)
     model(args.build, args.ms)
     compiling(args.build)
+    if args.python:
+        subprocess.run([FOLDER / "peers.py", args.build, "--python", args.python, "--ms", str(args.ms), "--pictures"], check=True)
     print(f"{failed} of these missed" if failed else "all reached")
 
 
