@@ -104,7 +104,7 @@ def main():
     parser.add_argument("--ms", type=int, default=400)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pictures", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     unknown = set(args.tables) - set(TABLES)
     if unknown:
         parser.error(f"no table {', '.join(sorted(unknown))}; there are: {' '.join(TABLES)}")
