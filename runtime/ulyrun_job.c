@@ -229,22 +229,22 @@ static uly_status set_weight(uly_job *job, int32_t param, bool *used, const char
   uly_dtype dtype;
   char have[128], want[128];
   TRY_RT(ulyrt_model_param(job->model, param, &info, &e));
-  const uly_safetensor *t = uly_safetensors_find(job->weights, uly_str_of(info.name));
-  if (!t) {
+  int64_t i = uly_weight_files_find(job->weights, uly_str_of(info.name));
+  if (i < 0) {
     if (ulyrt_model_entries(job->model) > 1) return ULY_OK; // perhaps another entry's: bind knows
-    int64_t n = uly_safetensors_count(job->weights);
+    int64_t n = uly_weight_files_count(job->weights);
     uly_str *names = ULY_NEW_ARRAY(job->arena, uly_str, n + 1);
-    for (int64_t i = 0; i < n; i++) names[i] = uly_str_of(uly_safetensors_get(job->weights, i)->name);
+    for (int64_t k = 0; k < n; k++) names[k] = uly_str_of(uly_weight_files_get(job->weights, k)->name);
     return uly_fail(error, ULY_INVALID_INPUT, "%s: no tensor '%s' %s, which the model needs%s", path, info.name,
                     uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want), suggest(job, uly_str_of(info.name), names, (int32_t)n));
   }
-  for (int64_t i = 0; i < uly_safetensors_count(job->weights); i++)
-    if (uly_safetensors_get(job->weights, i) == t) used[i] = true;
+  used[i] = true;
+  const uly_safetensor *t = uly_weight_files_get(job->weights, i);
   bool same = t->supported && dtype_of(info.dtype, &dtype) && t->array.dtype == dtype && t->array.rank == info.ndim;
   for (int d = 0; same && d < info.ndim; d++) same = t->array.dims[d] == info.dims[d];
   if (!same)
-    return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s is %s %s in the file, the model needs %s %s", path, info.name, t->dtype_name,
-                    uly_ndarray_shape_text(t->array.rank, t->array.dims, have, sizeof have),
+    return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s is %s %s in the file, the model needs %s %s", uly_weight_files_file(job->weights, i), info.name,
+                    t->dtype_name, uly_ndarray_shape_text(t->array.rank, t->array.dims, have, sizeof have),
                     dtype_of(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?", uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
   ulyrt_tensor tensor = tensor_of(&t->array);
   TRY_RT(ulyrt_model_set_param(job->model, info.name, &tensor, ULYRT_BORROW, &e));
@@ -252,11 +252,11 @@ static uly_status set_weight(uly_job *job, int32_t param, bool *used, const char
 }
 
 static uly_status note_unused(uly_job *job, const bool *used, const char *path, uly_error *error) {
-  int64_t n = uly_safetensors_count(job->weights), extra = 0;
+  int64_t n = uly_weight_files_count(job->weights), extra = 0;
   uly_text names = {.arena = job->arena};
   for (int64_t i = 0; i < n; i++) {
     if (used[i]) continue;
-    if (extra++ < 3) uly_text_add(&names, "%s%s", names.len ? ", " : "", uly_safetensors_get(job->weights, i)->name);
+    if (extra++ < 3) uly_text_add(&names, "%s%s", names.len ? ", " : "", uly_weight_files_get(job->weights, i)->name);
   }
   if (!extra) return ULY_OK;
   const char *more = extra > 3 ? ", …" : "";
@@ -279,8 +279,8 @@ static uly_status read_weights(uly_job *job, uly_error *error) {
     TRY_RT(ulyrt_model_seed_params(job->model, source.seed, &e));
     return ULY_OK;
   }
-  ULY_TRY(uly_safetensors_open(source.path, &job->weights, error));
-  int64_t n = uly_safetensors_count(job->weights);
+  ULY_TRY(uly_weight_files_open(source.path, &job->weights, error));
+  int64_t n = uly_weight_files_count(job->weights);
   bool *used = ULY_NEW_ARRAY(job->arena, bool, n + 1);
   for (int32_t i = 0; i < ulyrt_model_params(job->model); i++) ULY_TRY(set_weight(job, i, used, source.path, error));
   return note_unused(job, used, source.path, error);
@@ -320,5 +320,5 @@ void uly_job_destroy(uly_job *job) {
     if (t->is_output && t->array.data) munmap((void *)(uintptr_t)t->array.data, (size_t)t->array.bytes + 1);
   }
   ulyrt_model_destroy(job->model);
-  uly_safetensors_close(job->weights);
+  uly_weight_files_close(job->weights);
 }

@@ -3,6 +3,7 @@
 #ifndef ULY_RUNTIME_ULYRUN_JOB_H
 #define ULY_RUNTIME_ULYRUN_JOB_H
 
+#include "runtime/io/weight_files.h"
 #include "runtime/ulyrt.h"
 #include "runtime/ulyrun_options.h"
 #include "runtime/ulyrun_values.h"
@@ -24,7 +25,7 @@ typedef struct uly_job {
   uly_arena *arena;
   const uly_run_options *options;
   ulyrt_model *model;
-  uly_safetensors *weights;
+  uly_weight_files *weights;
   int32_t entry;
   ulyrt_entry_info info;
   int64_t *symbols; // one a symbol of the model, INT64_MIN where unknown

@@ -1,10 +1,11 @@
 #include "runtime/io/safetensors.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 
-enum { MAX_TENSORS = 65536, MAX_DEPTH = 3, MAX_NUMBER = 20 };
-static const uint64_t max_header = 100000000;
+#include "runtime/io/json.h"
+
+enum { MAX_TENSORS = 65536 };
+static const uly_json_limits limits = {.bytes = 100000000, .values = (uint64_t)MAX_TENSORS * (5 + ULY_NDARRAY_DIMS), .depth = 3, .number = 20};
 
 struct uly_safetensors {
   uly_mapping mapping;
@@ -31,32 +32,6 @@ typedef struct loader {
 } loader;
 
 #define BAD(l, ...) uly_fail((l)->error, ULY_INVALID_INPUT, __VA_ARGS__)
-
-// The JSON library makes an object of every value: this pass over the text bounds their number, depth and length beforehand.
-static uly_status check_tokens(loader *l, uly_bytes text) {
-  const uint64_t max_values = (uint64_t)MAX_TENSORS * (5 + ULY_NDARRAY_DIMS);
-  uint64_t values = 0;
-  int depth = 0, number = 0;
-  bool in_string = false;
-  for (uint64_t i = 0; i < text.len; i++) {
-    uint8_t ch = text.ptr[i];
-    if (in_string) {
-      if (ch == '\\')
-        i++;
-      else if (ch == '"')
-        in_string = false;
-      continue;
-    }
-    number = (ch >= '0' && ch <= '9') || ch == '-' || ch == '+' || ch == '.' || ch == 'e' || ch == 'E' ? number + 1 : 0;
-    if (number > MAX_NUMBER) return BAD(l, "%s: a number of more than %d characters in the header", l->path, MAX_NUMBER);
-    if (ch == '"') in_string = true;
-    if (ch == '{' || ch == '[') depth++;
-    if (ch == '}' || ch == ']') depth--;
-    if (depth > MAX_DEPTH) return BAD(l, "%s: the header nests deeper than %d", l->path, MAX_DEPTH);
-    if (ch == ',' && ++values > max_values) return BAD(l, "%s: the header has more than %llu values", l->path, (unsigned long long)max_values);
-  }
-  return ULY_OK;
-}
 
 static bool get_natural(const json_t *value, int64_t *out) {
   if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
@@ -176,18 +151,17 @@ static uly_status load_file(loader *l) {
   uly_bytes whole = l->file->mapping.bytes, text;
   uint64_t len;
   if (!uly_bytes_u64(whole, 0, &len)) return BAD(l, "%s: truncated: %llu bytes are no safetensors file", l->path, (unsigned long long)whole.len);
-  if (len > max_header)
+  if (len > limits.bytes)
     return BAD(l, "%s: a header of %llu bytes, at most %llu are read (or not a safetensors file)", l->path, (unsigned long long)len,
-               (unsigned long long)max_header);
+               (unsigned long long)limits.bytes);
   if (!uly_bytes_slice(whole, 8, len, &text))
     return BAD(l, "%s: truncated: the header has %llu bytes, the file %llu", l->path, (unsigned long long)len, (unsigned long long)whole.len);
   uint8_t first;
   if (!uly_bytes_u8(text, 0, &first) || first != '{') return BAD(l, "%s: the header does not start with '{'", l->path);
   uly_bytes_slice(whole, 8 + len, whole.len - 8 - len, &l->data);
-  ULY_TRY(check_tokens(l, text));
-  json_error_t json;
-  l->file->header = json_loadb((const char *)text.ptr, (size_t)text.len, JSON_REJECT_DUPLICATES, &json);
-  if (!l->file->header) return BAD(l, "%s: header, byte %d: %s", l->path, json.position, json.text);
+  uly_json_fault fault;
+  if (uly_json_read(text, &limits, &l->file->header, &fault) != ULY_OK)
+    return BAD(l, "%s: header, byte %llu: %s", l->path, (unsigned long long)fault.at, fault.text);
   if (!json_is_object(l->file->header)) return BAD(l, "%s: the header is not an object", l->path);
   return load_tensors(l);
 }
@@ -224,13 +198,16 @@ const uly_safetensor *uly_safetensors_get(const uly_safetensors *file, int64_t i
   return &file->tensors[i];
 }
 
+int uly_safetensor_order(const uly_safetensor *tensor, uly_str name) {
+  int order = strncmp(tensor->name, name.ptr, name.len);
+  return order == 0 && tensor->name[name.len] ? 1 : order;
+}
+
 const uly_safetensor *uly_safetensors_find(const uly_safetensors *file, uly_str name) {
   int64_t lo = 0, hi = file->n;
   while (lo < hi) {
     int64_t mid = lo + (hi - lo) / 2;
-    const char *at = file->by_name[mid]->name;
-    int order = strncmp(at, name.ptr, name.len);
-    if (order == 0 && at[name.len]) order = 1;
+    int order = uly_safetensor_order(file->by_name[mid], name);
     if (order == 0) return file->by_name[mid];
     if (order < 0)
       lo = mid + 1;

@@ -24,6 +24,9 @@ const uly_safetensor *uly_safetensors_get(const uly_safetensors *file, int64_t i
 // NULL where there is none of that name.
 const uly_safetensor *uly_safetensors_find(const uly_safetensors *file, uly_str name);
 
+// Below, at or above 0 where the tensor's name comes before, is, or comes after |name|.
+int uly_safetensor_order(const uly_safetensor *tensor, uly_str name);
+
 // Replaces |path| as a whole. The names are different from each other.
 ULY_MUST_USE uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_error *error);
 

@@ -178,6 +178,25 @@ class Run(unittest.TestCase):
             for mode in [], ["--ranks", "3"], ["--procs", "2"]:
                 self.fails(1, str(bad), "--input", "x=@x.npy", "--input", "ids=@bad.npy", "--weights", "w.safetensors", *mode)
 
+    def test_weights_in_several_files(self):
+        inputs = self.args[:4]
+        folder = self.path("parts")
+        os.mkdir(folder)
+        safetensors(f"{folder}/1.safetensors", {"more": ("U8", [3], b"abc")})
+        safetensors(f"{folder}/2.safetensors", {"table.weight": ("F32", [IDS, D], floats(self.table))})
+        index = f"{folder}/model.safetensors.index.json"
+        with open(index, "w") as f:
+            json.dump({"metadata": {}, "weight_map": {"more": "1.safetensors", "table.weight": "2.safetensors"}}, f)
+        note = "note: %s: 1 of 2 tensors are not used: more\n"
+        whole = self.run_it(MODEL, *inputs, "--weights", "w.safetensors")
+        self.assertEqual(self.run_it(MODEL, *inputs, "--weights", "parts/model.safetensors.index.json"), whole + note % "parts/model.safetensors.index.json")
+        for mode in self.modes():
+            self.assertEqual(self.run_it(MODEL, *inputs, "--weights", "parts", *mode), whole + note % "parts")
+        safetensors(f"{folder}/2.safetensors", {"table.weight": ("F32", [D, IDS], floats(self.table))})
+        self.fails(1, "parts/2.safetensors: tensor table.weight is F32 [4, 10] in the file", *inputs, "--weights", "parts")
+        os.unlink(f"{folder}/2.safetensors")
+        self.fails(74, "parts/model.safetensors.index.json: parts/2.safetensors: No such file", *inputs, "--weights", "parts")
+
     def test_weights(self):
         inputs = self.args[:4]
         self.fails(1, "table.weight", *inputs)
