@@ -58,14 +58,17 @@ static uly_status unknown(const uly_loaded *loaded, uly_str name, uly_error *err
   return status;
 }
 
-// New data for one parameter; what was packed from the old is void.
-static uly_status put(uly_loaded *loaded, uint32_t index, const void *data, int64_t bytes, bool borrow, uly_error *error) {
+// New values for one parameter, those at |data| in |dtype|, or none yet; what was packed from the old is void. |borrow|: they are used where they stand.
+static uly_status put(uly_loaded *loaded, uint32_t index, const uly_param_info *info, uint32_t dtype, const void *data, bool borrow, uly_error *error) {
   uly_param *p = &loaded->params[index];
   void *copy = NULL;
   if (!borrow) {
-    copy = aligned_alloc(64, ((size_t)bytes + 64) & ~(size_t)63);
-    if (!copy) return uly_fail(error, ULY_EXHAUSTED, "no memory for a parameter of %lld bytes", (long long)bytes);
-    if (data && bytes) memcpy(copy, data, (size_t)bytes);
+    copy = aligned_alloc(64, ((size_t)info->bytes + 64) & ~(size_t)63);
+    if (!copy) return uly_fail(error, ULY_EXHAUSTED, "no memory for a parameter of %lld bytes", (long long)info->bytes);
+    if (data && dtype != info->dtype)
+      uly_dtype_convert((uly_dtype)dtype, data, (uly_dtype)info->dtype, copy, info->elements);
+    else if (data && info->bytes)
+      memcpy(copy, data, (size_t)info->bytes);
   }
   free(p->owned);
   p->owned = copy;
@@ -73,6 +76,8 @@ static uly_status put(uly_loaded *loaded, uint32_t index, const void *data, int6
   memset(loaded->step_done, 0, loaded->tables.n_steps * sizeof *loaded->step_done);
   return ULY_OK;
 }
+
+static bool is_float(uint32_t dtype) { return dtype < ULY_N_DTYPES && uly_dtype_get((uly_dtype)dtype)->is_float; }
 
 static uly_status set_locked(uly_loaded *loaded, uly_str name, uint32_t dtype, uint32_t rank, const int64_t *dims, const void *data, bool borrow,
                              uly_error *error) {
@@ -84,14 +89,15 @@ static uly_status set_locked(uly_loaded *loaded, uly_str name, uint32_t dtype, u
       if (!uly_str_equal(name, uly_tables_name(&loaded->tables, t->names.first + k))) continue;
       uly_param_info info;
       ULY_TRY(uly_param_get(loaded, loaded->first_param[i] + k, error, &info));
-      if (dtype != info.dtype || rank != info.rank || (rank && memcmp(dims, info.dims, rank * sizeof *dims) != 0)) {
+      bool converts = dtype != info.dtype && is_float(dtype) && is_float(info.dtype);
+      if ((dtype != info.dtype && !converts) || rank != info.rank || (rank && memcmp(dims, info.dims, rank * sizeof *dims) != 0)) {
         char want[160], have[160];
         shape_text(info.dtype, info.rank, info.dims, want, sizeof want);
         shape_text(dtype, rank, dims, have, sizeof have);
         return uly_fail(error, ULY_INVALID_INPUT, "parameter \"%.*s\" is %s, the model needs %s", ULY_STR_ARG(name), have, want);
       }
       if (info.bytes && !data) return uly_fail(error, ULY_INVALID_ARGUMENT, "parameter \"%.*s\" has no data", ULY_STR_ARG(name));
-      ULY_TRY(put(loaded, loaded->first_param[i] + k, data, info.bytes, borrow, error));
+      ULY_TRY(put(loaded, loaded->first_param[i] + k, &info, dtype, data, borrow && !converts, error));
       found = true;
     }
   }
@@ -113,7 +119,7 @@ static uly_status seed_locked(uly_loaded *loaded, uint64_t seed, uly_error *erro
     uly_param_info info;
     if (loaded->params[i].data) continue;
     ULY_TRY(uly_param_get(loaded, i, error, &info));
-    ULY_TRY(put(loaded, i, NULL, info.bytes, false, error));
+    ULY_TRY(put(loaded, i, &info, info.dtype, NULL, false, error));
     uly_random_param(seed, info.name, (uly_dtype)info.dtype, info.rank, info.dims, info.elements, loaded->params[i].owned);
   }
   return ULY_OK;

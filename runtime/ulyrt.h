@@ -125,8 +125,8 @@ typedef struct ulyrt_tensor_info {
 ulyrt_status ulyrt_model_tensor(const ulyrt_model *model, int32_t entry, int32_t tensor, ulyrt_tensor_info *out_info, ulyrt_error *error);
 ulyrt_status ulyrt_model_param(const ulyrt_model *model, int32_t param, ulyrt_tensor_info *out_info, ulyrt_error *error);
 
-// Sets a parameter, of the shape and dtype that the model says. Not while the model is bound. The values are copied; with ULYRT_BORROW they stay the caller's, who leaves
-// them in place and unchanged until the model is destroyed.
+// Sets a parameter, of the shape that the model says and of its dtype; any float is taken for another and rounded once, to nearest even. Not while the model is bound. The
+// values are copied; with ULYRT_BORROW they stay the caller's, who leaves them in place and unchanged until the model is destroyed.
 enum { ULYRT_BORROW = 1 };
 ulyrt_status ulyrt_model_set_param(ulyrt_model *model, const char *name, const ulyrt_tensor *tensor, uint32_t flags, ulyrt_error *error);
 // Gives all parameters that are not set seeded values: a value depends on the seed, the parameter's name and the element's index alone, on any machine and version.

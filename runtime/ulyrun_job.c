@@ -133,6 +133,8 @@ static uly_status open_input(uly_job *job, int32_t i, uly_error *error) {
   if (t->source.kind == ULY_SOURCE_RANDOM) return ULY_OK;
   ULY_TRY(uly_source_open(&t->source, uly_str_of(t->name), t->dtype, t->array.rank, &t->input, error));
   const uly_ndarray *a = &t->input.array;
+  bool half = t->dtype == ULY_BF16 || t->dtype == ULY_F16;
+  if (half && a->dtype == ULY_F32 && t->source.kind == ULY_SOURCE_NPY) ULY_TRY(uly_sourced_convert(&t->input, t->dtype, error)); // which has no bf16
   if (a->dtype != t->dtype)
     return uly_fail(error, ULY_INVALID_INPUT, "input %s: %s holds %s, the model takes %s", t->name, t->source.path, uly_dtype_name(a->dtype),
                     uly_dtype_name(t->dtype));
@@ -224,7 +226,18 @@ static uly_status read_outputs(uly_job *job, uly_error *error) {
 
 // ---- weights ----
 
-static uly_status set_weight(uly_job *job, int32_t param, bool *used, const char *path, uly_error *error) {
+// Values of floats may be those of any other; the runtime converts them.
+static bool holds(const uly_safetensor *t, uly_dtype dtype) {
+  return t->supported && (t->array.dtype == dtype || (uly_dtype_get(t->array.dtype)->is_float && uly_dtype_get(dtype)->is_float));
+}
+
+typedef struct weights_read {
+  bool *used;        // by tensor of the file
+  int64_t converted; // tensors, and of the last one what from and to
+  const char *from, *to;
+} weights_read;
+
+static uly_status set_weight(uly_job *job, int32_t param, weights_read *read, const char *path, uly_error *error) {
   ulyrt_tensor_info info = ULYRT_TENSOR_INFO_INIT;
   uly_dtype dtype;
   char have[128], want[128];
@@ -238,14 +251,15 @@ static uly_status set_weight(uly_job *job, int32_t param, bool *used, const char
     return uly_fail(error, ULY_INVALID_INPUT, "%s: no tensor '%s' %s, which the model needs%s", path, info.name,
                     uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want), suggest(job, uly_str_of(info.name), names, (int32_t)n));
   }
-  used[i] = true;
+  read->used[i] = true;
   const uly_safetensor *t = uly_weight_files_get(job->weights, i);
-  bool same = t->supported && dtype_of(info.dtype, &dtype) && t->array.dtype == dtype && t->array.rank == info.ndim;
+  bool same = dtype_of(info.dtype, &dtype) && holds(t, dtype) && t->array.rank == info.ndim;
   for (int d = 0; same && d < info.ndim; d++) same = t->array.dims[d] == info.dims[d];
   if (!same)
     return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s is %s %s in the file, the model needs %s %s", uly_weight_files_file(job->weights, i), info.name,
                     t->dtype_name, uly_ndarray_shape_text(t->array.rank, t->array.dims, have, sizeof have),
                     dtype_of(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?", uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
+  if (t->array.dtype != dtype) read->converted++, read->from = t->dtype_name, read->to = uly_dtype_get(dtype)->safetensors;
   ulyrt_tensor tensor = tensor_of(&t->array);
   TRY_RT(ulyrt_model_set_param(job->model, info.name, &tensor, ULYRT_BORROW, &e));
   return ULY_OK;
@@ -281,9 +295,12 @@ static uly_status read_weights(uly_job *job, uly_error *error) {
   }
   ULY_TRY(uly_weight_files_open(source.path, &job->weights, error));
   int64_t n = uly_weight_files_count(job->weights);
-  bool *used = ULY_NEW_ARRAY(job->arena, bool, n + 1);
-  for (int32_t i = 0; i < ulyrt_model_params(job->model); i++) ULY_TRY(set_weight(job, i, used, source.path, error));
-  return note_unused(job, used, source.path, error);
+  weights_read read = {.used = ULY_NEW_ARRAY(job->arena, bool, n + 1)};
+  for (int32_t i = 0; i < ulyrt_model_params(job->model); i++) ULY_TRY(set_weight(job, i, &read, source.path, error));
+  if (read.converted)
+    uly_text_add(&job->notes, "note: %s: %lld of %lld tensors are converted, as from %s to %s\n", source.path, (long long)read.converted, (long long)n,
+                 read.from, read.to);
+  return note_unused(job, read.used, source.path, error);
 }
 
 uly_status uly_job_prepare(uly_job *job, uly_error *error) {

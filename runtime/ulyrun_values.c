@@ -97,6 +97,26 @@ uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dty
   return status;
 }
 
+// |array| in memory of its own, as |dtype|; NULL where there is none.
+static void *convert(uly_ndarray *array, uly_dtype dtype) {
+  int64_t elements = array->bytes / uly_dtype_bytes(array->dtype), bytes = elements * uly_dtype_bytes(dtype);
+  void *memory = malloc((size_t)bytes + 1);
+  if (!memory) return NULL;
+  uly_dtype_convert(array->dtype, array->data, dtype, memory, elements);
+  array->dtype = dtype;
+  array->bytes = bytes;
+  array->data = memory;
+  return memory;
+}
+
+uly_status uly_sourced_convert(uly_sourced *loaded, uly_dtype dtype, uly_error *error) {
+  void *memory = convert(&loaded->array, dtype);
+  if (!memory) return uly_fail(error, ULY_EXHAUSTED, "no memory to convert an input");
+  free(loaded->memory);
+  loaded->memory = memory;
+  return ULY_OK;
+}
+
 void uly_sourced_close(uly_sourced *loaded) {
   uly_mapping_close(&loaded->mapping);
   uly_safetensors_close(loaded->file);
@@ -112,5 +132,10 @@ double uly_random_input(uint64_t key, uint64_t index, uly_dtype dtype, int64_t l
 uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_error *error) {
   uly_str text = uly_str_of(path);
   if (ends_with(text, ".safetensors")) return uly_safetensors_write(path, 1, &name, array, error);
-  return uly_npy_write(path, array, error);
+  if (array->dtype != ULY_BF16) return uly_npy_write(path, array, error);
+  uly_ndarray wide = *array;
+  void *memory = convert(&wide, ULY_F32);
+  uly_status status = memory ? uly_npy_write(path, &wide, error) : uly_fail(error, ULY_EXHAUSTED, "%s: no memory to convert an output", path);
+  free(memory);
+  return status;
 }

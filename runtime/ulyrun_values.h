@@ -28,11 +28,13 @@ typedef struct uly_sourced {
 } uly_sourced;
 // The array of a file; |name| is the key where the source has none. Bytes become an array [1, …, n] of |dtype|, an integer type, with |rank| dims.
 ULY_MUST_USE uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error);
+// Its floats as another dtype.
+ULY_MUST_USE uly_status uly_sourced_convert(uly_sourced *loaded, uly_dtype dtype, uly_error *error);
 // Element |index| of a random input: uniform in [-1, 1), integers in [0, limit) (limit 0: [0, 2)). |key|: base/random.h.
 double uly_random_input(uint64_t key, uint64_t index, uly_dtype dtype, int64_t limit);
 void uly_sourced_close(uly_sourced *loaded); // accepts a zeroed one
 
-// Writes an array to |path| by its ending: .npy or .safetensors, where its key is |name|.
+// Writes an array to |path| by its ending: .npy or .safetensors, where its key is |name|. NumPy has no bf16: there it is f32.
 ULY_MUST_USE uly_status uly_array_write(const char *path, const char *name, const uly_ndarray *array, uly_error *error);
 
 #endif

@@ -25,24 +25,23 @@ static double load_half(uint16_t h) {
   return h >> 15 ? -magnitude : magnitude;
 }
 
-// Rounds to |digits| binary digits, no exponent below |least|: nearest, ties to even.
-static double round_to(double value, int digits, int least) {
-  int exponent;
-  if (value == 0.0 || !isfinite(value)) return value;
-  frexp(value, &exponent);
-  int unit = exponent - digits > least ? exponent - digits : least;
-  return ldexp(nearbyint(ldexp(value, -unit)), unit);
-}
-
-static uint16_t store_half(double value) {
-  double v = round_to(value, 11, -24), m = fabs(v);
-  uint16_t sign = signbit(v) ? 0x8000 : 0;
-  if (isnan(v)) return 0x7e00;
-  if (m >= 65520.0) return sign | 0x7c00;
-  if (m < ldexp(1, -14)) return (uint16_t)(sign | (uint16_t)ldexp(m, 24));
-  int exponent;
-  double fraction = frexp(m, &exponent);
-  return (uint16_t)(sign | ((exponent + 14) << 10) | ((uint16_t)ldexp(fraction, 11) - 1024));
+// The bits of a number with a sign, |exponent| and |fraction| bits: nearest, ties to even; infinity beyond the largest one. NaN stays one. Whatever the mode that
+// the caller's processor is in.
+static uint32_t narrow(double value, int exponent, int fraction) {
+  uint64_t bits, m;
+  memcpy(&bits, &value, sizeof bits);
+  uint32_t sign = (uint32_t)(bits >> 63) << (exponent + fraction), inf = ((1u << exponent) - 1) << fraction;
+  int e = (int)(bits >> 52 & 2047);
+  m = bits & ((UINT64_C(1) << 52) - 1);
+  if (e == 2047) return sign | inf | (m ? 1u << (fraction - 1) | (uint32_t)(m >> (52 - fraction)) : 0);
+  if (e) m |= UINT64_C(1) << 52;
+  int biased = (e ? e : 1) - 1023 + (1 << (exponent - 1)) - 1; // below 1: the unit is that of 1
+  int shift = 52 - fraction + (biased < 1 ? 1 - biased : 0);
+  if (shift > 63) return sign;
+  uint64_t kept = m >> shift, rest = m & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
+  kept += rest > half || (rest == half && (kept & 1));
+  if (biased > 1) kept += (uint64_t)(biased - 1) << fraction; // a carry moves into the exponent
+  return sign | (kept < inf ? (uint32_t)kept : inf);
 }
 
 double uly_dtype_load(uly_dtype dtype, const void *data, int64_t i) {
@@ -68,16 +67,10 @@ double uly_dtype_load(uly_dtype dtype, const void *data, int64_t i) {
 
 void uly_dtype_store(uly_dtype dtype, void *data, int64_t i, double value) {
   switch (dtype) {
-  case ULY_F32: ((float *)data)[i] = (float)value; return;
+  case ULY_F32: ((uint32_t *)data)[i] = narrow(value, 8, 23); return;
   case ULY_F64: ((double *)data)[i] = value; return;
-  case ULY_BF16: {
-    float f = (float)round_to(value, 8, -133);
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    ((uint16_t *)data)[i] = (uint16_t)(bits >> 16 | (isnan(value) ? 0x40 : 0));
-    return;
-  }
-  case ULY_F16: ((uint16_t *)data)[i] = store_half(value); return;
+  case ULY_BF16: ((uint16_t *)data)[i] = (uint16_t)narrow(value, 8, 7); return;
+  case ULY_F16: ((uint16_t *)data)[i] = (uint16_t)narrow(value, 5, 10); return;
   case ULY_I32: ((int32_t *)data)[i] = (int32_t)value; return;
   case ULY_I64: ((int64_t *)data)[i] = (int64_t)value; return;
   case ULY_U8: ((uint8_t *)data)[i] = (uint8_t)value; return;

@@ -29,5 +29,7 @@ bool uly_dtype_by_name(uly_str name, uly_dtype *out_dtype);
 // Element |i| of an array as float64, and back with one rounding (to nearest even).
 double uly_dtype_load(uly_dtype dtype, const void *data, int64_t i);
 void uly_dtype_store(uly_dtype dtype, void *data, int64_t i, double value);
+// Floats of one dtype as another, each rounded once, to nearest even. Arrays do not overlap.
+void uly_dtype_convert(uly_dtype from, const void *in, uly_dtype to, void *out, int64_t n);
 
 #endif

@@ -263,7 +263,7 @@ static void wrong_arguments(void **state) {
   assert_non_null(strstr(error.text, "did you mean \"layers."));
   assert_int_equal(uly_param_set(loaded, ULY_STR("layers.0.weight"), ULY_F32, 2, dims, w, false, &error), ULY_INVALID_INPUT);
   assert_non_null(strstr(error.text, "is f32[5, 1], the model needs f32[5]"));
-  assert_int_equal(uly_param_set(loaded, ULY_STR("layers.0.weight"), ULY_BF16, 1, dims, w, false, &error), ULY_INVALID_INPUT);
+  assert_int_equal(uly_param_set(loaded, ULY_STR("layers.0.weight"), ULY_I32, 1, dims, w, false, &error), ULY_INVALID_INPUT);
   uly_bound *bound;
   assert_int_equal(uly_bind(loaded, &(uly_bind_options){.symbols = fine}, &error, &bound), ULY_OK);
   assert_int_equal(uly_param_set(loaded, ULY_STR("layers.0.weight"), ULY_F32, 1, dims, w, false, &error), ULY_INVALID_ARGUMENT);

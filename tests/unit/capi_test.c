@@ -113,8 +113,15 @@ static void runs_and_refuses(void **state) {
   assert_int_equal(ulyrt_model_set_param(m, "layers.1.weight", &weight, 0, &e), ULYRT_OK);
   assert_int_equal(ulyrt_model_set_param(m, "layers.2.weight", &weight, 0, &e), ULYRT_OK);
   fails(ulyrt_model_set_param(m, "layers.3.weight", &weight, 0, &e), ULYRT_INVALID_ARGUMENT, &e, "did you mean \"layers.");
+  uint16_t halves[SCALE_D] = {0x4000, 0x4000, 0x4000, 0x4000, 0x4000}; // 2 in f16 and in bf16
+  weight.dtype = ULYRT_I32;
+  fails(ulyrt_model_set_param(m, "layers.0.weight", &weight, 0, &e), ULYRT_INVALID_INPUT, &e, "is i32[5], the model needs f32[5]");
+  weight.data = halves;
   weight.dtype = ULYRT_F16;
-  fails(ulyrt_model_set_param(m, "layers.0.weight", &weight, 0, &e), ULYRT_INVALID_INPUT, &e, "is f16[5], the model needs f32[5]");
+  assert_int_equal(ulyrt_model_set_param(m, "layers.0.weight", &weight, ULYRT_BORROW, &e), ULYRT_OK); // borrowed what must be converted: copied
+  weight.dtype = ULYRT_BF16;
+  assert_int_equal(ulyrt_model_set_param(m, "layers.1.weight", &weight, 0, &e), ULYRT_OK);
+  memset(halves, 0, sizeof halves);
   ulyrt_instance *i = bind(m, 1, 3);
   for (int k = 0; k < 3 * SCALE_D + 1; k++) x[k] = 1;
   ulyrt_tensor t[] = {tensor(x, shape), tensor(y, shape)};
