@@ -1,7 +1,7 @@
 // Maps that feed one map become part of it: one expression, no value in between. Called by fuse.
 //
 // A producer is taken in where the consumer is its only user, or where it has no operands (indices, constants: cheaper than a load). Not where the consumer
-// would evaluate it more than once an element (it is stretched) unless it is a bare leaf, and not across a change of precision (wide).
+// would evaluate it more than once an element (it is stretched) unless it is a bare leaf, not across a change of precision (wide), and not from load into a run.
 #include "passes/fuse.h"
 
 enum {
@@ -73,6 +73,7 @@ static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_
   MlirOperation producer = uly_value_op(value);
   if (mlirOperationIsNull(producer) || uly_op_kind(producer) != ULY_KIND_MAP) return false;
   if (!mlirBlockEqual(mlirOperationGetBlock(producer), mlirOperationGetBlock(consumer)) && mlirOperationGetNumOperands(producer) != 0) return false;
+  if (!uly_same_phase(producer, consumer) && mlirOperationGetNumOperands(producer) != 0) return false;
   uly_map inner = uly_map_read(fuse, producer);
   if (inner.expr.wide || (outer->expr.wide && has_operation(&inner.expr))) return false;
   if (uly_value_n_uses(value) != 1 && inner.n_operands != 0) return false;

@@ -44,16 +44,22 @@ uly_place uly_emit_place(uly_emitter *e, MlirValue value) {
 }
 
 uint32_t uly_emit_bytes(uly_emitter *e, uint32_t bytes, uint32_t flags, const char *name) {
-  return uly_program_add_buffers(
-      e->program, (uly_buffer){.phase = ULY_PHASE_FORWARD, .bytes = bytes, .slots = 1, .flags = flags, .name = uly_program_name(e->program, uly_str_of(name))});
+  uly_buffer b = {.phase = ULY_PHASE_FORWARD, .bytes = bytes, .slots = 1, .flags = flags, .name = uly_program_name(e->program, uly_str_of(name))};
+  int32_t slot[ULY_MAX_LOOPS];
+  if (e->load_loops >= 0) b.phase = ULY_PHASE_LOAD, b.slots = (uint32_t)uly_emit_slots(e, e->load_loops, slot);
+  return uly_program_add_buffers(e->program, b);
 }
 
-uly_operand uly_emit_buffer_operand(uint32_t buffer) { return (uly_operand){.kind = ULY_OPERAND_BUFFER, .index = buffer, .offset = ULY_NONE}; }
+uly_operand uly_emit_buffer_operand(const uly_emitter *e, uint32_t buffer) {
+  uly_operand operand = {.kind = ULY_OPERAND_BUFFER, .index = buffer, .offset = ULY_NONE};
+  if (e->load_loops > 0) uly_emit_slots(e, e->load_loops, operand.slot);
+  return operand;
+}
 
 uly_place uly_emit_buffer(uly_emitter *e, const uly_type *type, const char *name) {
   uly_layout layout = uly_layout_of(e->program, &e->ir->names, type);
   uint32_t bytes = uly_scale(e->program, layout.elements, uly_dtype_bytes(type->tensor.dtype));
-  uly_place place = {.operand = uly_emit_buffer_operand(uly_emit_bytes(e, bytes, 0, name))};
+  uly_place place = {.operand = uly_emit_buffer_operand(e, uly_emit_bytes(e, bytes, 0, name))};
   memcpy(place.stride, layout.stride, sizeof place.stride);
   return place;
 }
@@ -131,20 +137,14 @@ static uint32_t add_param(uly_emitter *e, MlirOperation op) {
   return row;
 }
 
-int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot) {
-  if (mlirArrayAttrGetNumElements(uly_op_attr(param, "names")) == 1) return 0;
-  int depth = 0;
-  for (MlirOperation op = mlirOperationGetParentOperation(param); !mlirOperationIsNull(op); op = mlirOperationGetParentOperation(op))
-    depth += uly_op_is(op, "scf.for");
-  int64_t stride = 1;
-  for (int d = depth - 1; d >= 0; d--) out_slot[d] = (int32_t)stride, stride *= e->loop_counts[d];
-  return depth;
-}
-
 static uly_place param_place(uly_emitter *e, MlirOperation op) {
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
   uly_place place = uly_emit_tensor_place(e, add_param(e, op), &type);
-  uly_emit_param_slots(e, op, place.operand.slot);
+  if (mlirArrayAttrGetNumElements(uly_op_attr(op, "names")) == 1) return place;
+  int depth = 0; // of the loops that the names follow
+  for (MlirOperation at = mlirOperationGetParentOperation(op); !mlirOperationIsNull(at); at = mlirOperationGetParentOperation(at))
+    depth += uly_op_is(at, "scf.for");
+  uly_emit_slots(e, depth, place.operand.slot);
   return place;
 }
 
@@ -207,7 +207,7 @@ uly_place uly_emit_dest(uly_emitter *e, MlirValue value) {
   uly_type type = uly_type_of(e->ir, value);
   MlirOpOperand use = mlirValueGetFirstUse(value);
   MlirOperation def = uly_value_op(value);
-  if (!mlirOpOperandIsNull(use) && mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) {
+  if (e->load_loops < 0 && !mlirOpOperandIsNull(use) && mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) {
     MlirOperation user = mlirOpOperandGetOwner(use);
     int i = operand_of(user, value);
     if (uly_op_is(user, "func.return")) return uly_emit_tensor_place(e, e->first_output + (uint32_t)i, &type);
@@ -243,7 +243,7 @@ static uly_place carried_place(uly_emitter *e, MlirOperation loop, MlirValue ini
   bool own = place.operand.kind == ULY_OPERAND_BUFFER && place.operand.offset == ULY_NONE && uly_value_n_uses(init) == 1 && !mlirValueIsABlockArgument(init);
   uly_kind kind = own ? uly_op_kind(uly_value_op(init)) : ULY_KIND_OTHER;
   own = own && mlirBlockEqual(mlirOperationGetBlock(uly_value_op(init)), mlirOperationGetBlock(loop));
-  if (own && !is_view(kind) && !uly_op_is(uly_value_op(init), "scf.for")) return place;
+  if (own && !uly_emit_at_load(e, &place) && !is_view(kind) && !uly_op_is(uly_value_op(init), "scf.for")) return place;
   uly_place carried = uly_emit_buffer(e, &type, "carried");
   bool ok = uly_emit_copy(e, loop, &type, &place, &carried);
   ULY_ASSERT(ok);
@@ -309,7 +309,7 @@ static bool emit_repeat(uly_emitter *e, MlirOperation op) {
   uly_step step = {
       .kind = ULY_STEP_LOOP, .items = uly_program_const(e->program, count), .scratch = ULY_NONE, .predicate = ULY_NONE, .name = name, .spec_line = line};
   uint32_t loop = uly_program_add_steps(e->program, step);
-  e->loop_counts[e->n_loops++] = count;
+  e->loops[e->n_loops++] = (uly_loop){.id = ++e->last_loop, .count = count};
   uly_emit_block(e, body);
   emit_yields(e, body);
   e->n_loops--;
@@ -344,6 +344,7 @@ static bool emit_call(uly_emitter *e, MlirOperation op) {
 }
 
 static bool emit_op(uly_emitter *e, MlirOperation op) {
+  uly_emit_enter_phase(e, op);
   if (uly_op_is(op, "func.call")) return emit_call(e, op);
   if (uly_op_is(op, "scf.for")) return emit_repeat(e, op);
   switch (uly_op_kind(op)) {

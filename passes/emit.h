@@ -38,6 +38,18 @@ typedef struct uly_sending {
   uint32_t written;                                                        // bit set of operands that a kernel has written
 } uly_sending;
 
+// An enclosing repeat.
+typedef struct uly_loop {
+  uint32_t id; // from 1, in the order of the program
+  int64_t count;
+} uly_loop;
+
+typedef struct uly_load_step {
+  uly_step step;
+  uly_loop loops[ULY_MAX_LOOPS]; // around it, outermost first; id 0 behind the last
+  uint32_t order;
+} uly_load_step;
+
 typedef struct uly_emitter {
   uly_ir *ir;
   uly_arena *arena;
@@ -49,9 +61,11 @@ typedef struct uly_emitter {
   uint32_t n_values, cap_values;
   uly_sending **sendings;
   int n_sendings, cap_sendings;
-  int64_t loop_counts[ULY_MAX_LOOPS]; // enclosing loops, outermost first
+  uly_loop loops[ULY_MAX_LOOPS]; // enclosing ones, outermost first
   int n_loops;
-  uly_step *load_steps; // gathered apart, appended behind the forward steps
+  uint32_t last_loop; // id
+  int load_loops;     // what is being emitted belongs to load, once an iteration of that many outermost loops; -1: to the forward
+  uly_load_step *load_steps;
   uint32_t n_load_steps, cap_load_steps;
   uly_str *kernel_texts; // by kernel
   uint32_t cap_kernel_texts;
@@ -72,7 +86,7 @@ uly_place uly_emit_dest(uly_emitter *e, MlirValue value);
 // A new dense buffer for a value of this type.
 uly_place uly_emit_buffer(uly_emitter *e, const uly_type *type, const char *name);
 uint32_t uly_emit_bytes(uly_emitter *e, uint32_t bytes, uint32_t flags, const char *name); // buffer row
-uly_operand uly_emit_buffer_operand(uint32_t buffer);
+uly_operand uly_emit_buffer_operand(const uly_emitter *e, uint32_t buffer);                // of a buffer made in this phase
 // |place| moved by |elements| along.
 uly_place uly_emit_offset(uly_emitter *e, uly_place place, uint32_t elements, uly_dtype dtype);
 // The value in one piece: itself, or a copy of its segments.
@@ -82,10 +96,21 @@ uint32_t uly_emit_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, c
 uly_place uly_emit_tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type);
 uly_span uly_emit_chars(uly_emitter *e, uly_str name);
 uint32_t uly_emit_name(uly_emitter *e, uly_str name);         // a row of the name table
-// How a parameter's names go with the loops around it; returns how many loops those are.
-int uly_emit_param_slots(const uly_emitter *e, MlirOperation param, int32_t *out_slot);
 void uly_emit_block(uly_emitter *e, MlirBlock block);
 bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
+
+// ---- the load phase
+// From here on steps and buffers are those of |op|'s phase.
+void uly_emit_enter_phase(uly_emitter *e, MlirOperation op);
+// Adds a step to the phase.
+void uly_emit_step(uly_emitter *e, uly_step step);
+// What stands in memory once the model is loaded: parameters, and what load computes.
+bool uly_emit_at_load(const uly_emitter *e, const uly_place *place);
+// Slots of what there is one of an iteration of the |n_loops| outermost loops: how many; their strides.
+int uly_emit_slots(const uly_emitter *e, int n_loops, int32_t *out_slot);
+int uly_emit_loops_of(const uly_operand *operand); // the other way round
+uly_span uly_emit_load_steps(uly_emitter *e);      // of the entry, appended to the program
+void uly_emit_shrink_load(uly_emitter *e);         // one slot for what only load steps use
 
 // ---- kernel calls
 enum { ULY_CALL_MAX_OPS = 160, ULY_CALL_MAX_VALS = 640 }; // room for ULY_GEMM_MAX_PARTS hooks
@@ -104,8 +129,6 @@ void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t ax
 int32_t uly_call_add_op(uly_call_builder *c, uly_operand operand, uint32_t access);
 int32_t uly_call_add_val(uly_call_builder *c, uint32_t node); // equal nodes share a slot
 void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name);
-// A load step, in loops like the |n_loops| outermost ones around the call.
-void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int n_loops);
 
 // ---- hooks
 // How logical dims become the indices i0, i1, i2, c of a kernel.

@@ -66,37 +66,7 @@ static uly_step finish(uly_call_builder *c, uint32_t items, uint32_t scratch, co
   return step;
 }
 
-void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name) {
-  uly_program_add_steps(c->e->program, finish(c, items, scratch, name));
-}
-
-static void add_load_step(uly_emitter *e, uly_step step) {
-  if (e->n_load_steps == e->cap_load_steps) {
-    uint32_t cap = e->cap_load_steps ? 2 * e->cap_load_steps : 32;
-    e->load_steps = uly_arena_grow(e->arena, e->load_steps, sizeof(uly_step) * e->cap_load_steps, sizeof(uly_step) * cap);
-    e->cap_load_steps = cap;
-  }
-  e->load_steps[e->n_load_steps++] = step;
-}
-
-void uly_call_end_load(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name, int n_loops) {
-  uly_emitter *e = c->e;
-  uly_step kernel = finish(c, items, scratch, name);
-  uint32_t first = e->n_load_steps, last = first + 2 * (uint32_t)n_loops; // LOOP × n, the kernel, END × n
-  uly_step loop = {.kind = ULY_STEP_LOOP, .scratch = ULY_NONE, .predicate = ULY_NONE, .name = kernel.name, .spec_line = kernel.spec_line};
-  for (int d = 0; d < n_loops; d++) {
-    loop.items = uly_program_const(e->program, e->loop_counts[d]);
-    loop.b = last - (uint32_t)d;
-    add_load_step(e, loop);
-  }
-  add_load_step(e, kernel);
-  loop.kind = ULY_STEP_END;
-  for (int d = n_loops - 1; d >= 0; d--) {
-    loop.items = uly_program_const(e->program, e->loop_counts[d]);
-    loop.b = first + (uint32_t)d;
-    add_load_step(e, loop);
-  }
-}
+void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name) { uly_emit_step(c->e, finish(c, items, scratch, name)); }
 
 // ---- hooks
 

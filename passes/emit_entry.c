@@ -47,17 +47,6 @@ static uint32_t used_symbols(const uly_emitter *e, uly_span tensors) {
   return used;
 }
 
-// The load steps stand behind the entry's forward steps; their loops count from where they end up.
-static uly_span append_load_steps(uly_emitter *e) {
-  uly_span span = {e->program->n_steps, e->n_load_steps};
-  for (uint32_t i = 0; i < e->n_load_steps; i++) {
-    uly_step step = e->load_steps[i];
-    if (step.kind == ULY_STEP_LOOP || step.kind == ULY_STEP_END) step.b += span.first;
-    uly_program_add_steps(e->program, step);
-  }
-  return span;
-}
-
 static int compare_rows(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
 
 // The parameters that |steps| read, ascending, as a span of the index table.
@@ -95,10 +84,9 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
   uly_emit_block(e, body);
   emit_results(e, ret);
   entry.steps[ULY_PHASE_FORWARD] = (uly_span){first_step, e->program->n_steps - first_step};
-  entry.steps[ULY_PHASE_LOAD] = append_load_steps(e);
+  entry.steps[ULY_PHASE_LOAD] = uly_emit_load_steps(e);
   entry.params = used_params(e, entry.steps);
   if (e->program->nodes[e->when].kind != ULY_NODE_CONST) entry.when = e->when;
-  e->n_load_steps = 0;
   e->n_sendings = 0;
   uly_program_add_entries(e->program, entry);
 }
@@ -111,6 +99,7 @@ uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
   for (int i = 0; i < ops.n; i++)
     if (uly_op_has(ops.at[i], "uly.entry")) emit_entry(&e, ops.at[i]);
   if (ir->diags->n_errors) return NULL;
+  uly_emit_shrink_load(&e);
   uly_plan_buffers(ir->arena, e.program);
   return e.program;
 }

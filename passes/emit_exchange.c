@@ -28,7 +28,7 @@ MlirOperation uly_emit_message_of(MlirValue value, int *out_operand) {
 }
 
 static void add_step(uly_emitter *e, MlirOperation op, uly_step_kind kind, uint32_t exchange) {
-  uly_program_add_steps(e->program, (uly_step){.kind = kind,
+  uly_emit_step(e, (uly_step){.kind = kind,
                                                .a = exchange,
                                                .items = zero(e),
                                                .scratch = ULY_NONE,
@@ -159,7 +159,7 @@ static bool move_in(uly_emitter *e, uly_sending *s, int j) {
 static void set_result(uly_emitter *e, const uly_sending *s, int j) {
   exchange_shape shape = shape_of(e, s->op, j, s->axis);
   uly_layout in = uly_layout_of(e->program, &e->ir->names, &shape.in);
-  uly_place place = {.operand = uly_emit_buffer_operand(e->program->exchanges[s->exchange].receive)};
+  uly_place place = {.operand = uly_emit_buffer_operand(e, e->program->exchanges[s->exchange].receive)};
   message_strides(e, &in, shape.row, shape.cut, s->batch, s->row_elems, place.stride);
   if (s->to_heads) {
     place = uly_emit_offset(e, place, s->part_offset[j], shape.in.tensor.dtype);
@@ -215,7 +215,7 @@ static uly_place gather(uly_emitter *e, MlirOperation op, int32_t axis, uly_dtyp
   ULY_ASSERT(ok || e->ir->diags->n_errors);
   add_step(e, op, ULY_STEP_SEND, exchange);
   add_step(e, op, ULY_STEP_WAIT, exchange);
-  to.place.operand = uly_emit_buffer_operand(p->exchanges[exchange].receive);
+  to.place.operand = uly_emit_buffer_operand(e, p->exchanges[exchange].receive);
   return to.place;
 }
 

@@ -51,58 +51,54 @@ static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
   return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * k * ULY_PANEL * 4);
 }
 
-// Packs a part's weights: at load where they are parameters, once for each iteration of the |n_loops| outermost loops around the call; in every run where they are computed
-// (n_loops < 0).
-static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to, int n_loops) {
+// Where a weight stands row by row, one behind the other: itself, or a copy.
+static uly_operand dense_weight(const uly_site *site, MlirValue argument) {
+  uly_emitter *e = site->e;
+  uly_place from = uly_site_place(site, argument);
+  uly_type type = uly_type_of(e->ir, argument);
+  if (from.stride[1] == uly_program_const(e->program, 1) && from.stride[0] == uly_program_const(e->program, const_dim(&type, 1))) return from.operand;
+  uly_place dense = uly_emit_buffer(e, &type, "weight");
+  uly_emit_copy(e, site->call, &type, &from, &dense);
+  return dense.operand;
+}
+
+static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to) {
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .group = d->group, .rope = d->rope};
-  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
-    uly_place w = uly_site_place(site, operand(p->linear[i], 1));
-    uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);
-  }
+  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) uly_call_set_op(&c, ULY_PACK_W0 + i, dense_weight(site, operand(p->linear[i], 1)), ULY_READ);
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
-  uint32_t items = uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope));
-  if (n_loops >= 0)
-    uly_call_end_load(&c, items, ULY_NONE, "pack", n_loops);
-  else
-    uly_call_end(&c, items, ULY_NONE, "pack");
+  uly_call_end(&c, uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope)), ULY_NONE, "pack");
 }
 
-// How many tensors the weights of the call stand for (one an iteration), 0 where one of them is computed in the run; and the parameter with the most of them.
-static int64_t count_names(const uly_site *site, const part *parts, int n, MlirOperation *out_param) {
-  int64_t names = 1;
+// How many loops the weights of the call follow, -1 where one of them is computed in the run.
+static int weight_loops(const uly_site *site, const part *parts, int n) {
+  int most = 0;
   for (int i = 0; i < n; i++)
     for (int j = 0; j < 2 && !is_null(parts[i].linear[j]); j++) {
-      MlirOperation def = uly_value_op(operand(site->call, (int)mlirBlockArgumentGetArgNumber(operand(parts[i].linear[j], 1))));
-      if (is_null(def) || uly_op_kind(def) != ULY_KIND_PARAM) return 0;
-      int64_t count = mlirArrayAttrGetNumElements(uly_op_attr(def, "names"));
-      if (count >= names) names = count, *out_param = def;
+      uly_place w = uly_site_place(site, operand(parts[i].linear[j], 1));
+      if (!uly_emit_at_load(site->e, &w)) return -1;
+      int loops = uly_emit_loops_of(&w.operand);
+      if (loops > most) most = loops;
     }
-  return names;
+  return most;
 }
 
-// The packed weights of all parts, as the kernel's operand.
+// The packed weights of all parts, as the kernel's operand: packed at load where that knows them, else in every run.
 static uly_operand emit_weights(const uly_site *site, const part *parts, const uly_gemm_desc *gemm) {
   uly_emitter *e = site->e;
-  MlirOperation param;
-  int64_t names = count_names(site, parts, gemm->n_parts, &param);
-  uint32_t bytes = uly_program_const(e->program, 0);
+  int loops = e->load_loops;
+  e->load_loops = weight_loops(site, parts, gemm->n_parts);
+  uint32_t bytes = uly_program_const(e->program, 0), offset = bytes;
   for (int i = 0; i < gemm->n_parts; i++) bytes = uly_add(e->program, bytes, part_bytes(e, &gemm->parts[i], gemm->k));
-  uint32_t buffer = uly_emit_bytes(e, bytes, 0, "weights");
-  uly_operand weights = uly_emit_buffer_operand(buffer);
-  if (names > 0) {
-    e->program->buffers[buffer].phase = ULY_PHASE_LOAD;
-    e->program->buffers[buffer].slots = (uint32_t)names;
-  }
-  int n_loops = names > 0 ? uly_emit_param_slots(e, param, weights.slot) : -1;
-  uint32_t offset = uly_program_const(e->program, 0);
+  uly_operand weights = uly_emit_buffer_operand(e, uly_emit_bytes(e, bytes, 0, "weights"));
   for (int i = 0; i < gemm->n_parts; i++) {
     uly_operand to = weights;
     to.offset = offset;
-    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to, n_loops);
+    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to);
     offset = uly_add(e->program, offset, part_bytes(e, &gemm->parts[i], gemm->k));
   }
+  e->load_loops = loops;
   return weights;
 }
 

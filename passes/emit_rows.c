@@ -146,7 +146,7 @@ bool uly_emit_rowsum(const uly_site *site) {
   uly_rows_set_space(&c, &space);
   set_input(&c, site, op, &space, &c.desc->u.rowsum.term);
   uint32_t count = result_count(e, result);
-  uly_place parts = {.operand = uly_emit_buffer_operand(uly_emit_bytes(e, parts_bytes(e, count), 0, "parts"))};
+  uly_place parts = {.operand = uly_emit_buffer_operand(e, uly_emit_bytes(e, parts_bytes(e, count), 0, "parts"))};
   uly_call_set_op(&c, ULY_ROWSUM_OUT, parts.operand, ULY_WRITE);
   uint32_t blocks = uly_program_op(p, ULY_NODE_CDIV, c.vals[ULY_ROWSUM_COLS].node, uly_program_const(p, 16));
   uint32_t items = uly_mul(p, uly_mul(p, c.vals[ULY_ROWSUM_N1].node, c.vals[ULY_ROWSUM_N2].node), blocks);

@@ -30,10 +30,12 @@ MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue 
   }
   MlirType type = mlirValueGetType(like);
   uly_str text = uly_expr_print(ir->arena, &map->expr, ir->names.symbols, ir->names.n_symbols);
-  return uly_op_build(ir, &(uly_op_spec){.name = "uly.map", .loc = mlirOperationGetLocation(uly_value_op(like)), .operands = map->operands,
-                                         .n_operands = map->n_operands, .results = &type, .n_results = 1, .before = before,
-                                         .attrs = {uly_ir_attr(ir, "expr", uly_ir_str(ir, text)),
-                                                   uly_ir_attr(ir, "access", uly_ir_array(ir, access, map->n_operands))}});
+  uly_op_spec spec = {.name = "uly.map", .loc = mlirOperationGetLocation(uly_value_op(like)), .operands = map->operands,
+                      .n_operands = map->n_operands, .results = &type, .n_results = 1, .before = before,
+                      .attrs = {uly_ir_attr(ir, "expr", uly_ir_str(ir, text)), uly_ir_attr(ir, "access", uly_ir_array(ir, access, map->n_operands))}};
+  MlirAttribute load = uly_op_attr(uly_value_op(like), "uly.load");
+  if (!mlirAttributeIsNull(load)) spec.attrs[2] = uly_ir_attr(ir, "uly.load", load);
+  return uly_op_build(ir, &spec);
 }
 
 bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand) {
@@ -49,7 +51,7 @@ MlirOperation uly_single_user(MlirValue value) {
   if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return (MlirOperation){NULL};
   MlirOperation user = mlirOpOperandGetOwner(use), def = uly_value_op(value);
   if (mlirOperationIsNull(def) || !mlirBlockEqual(mlirOperationGetBlock(user), mlirOperationGetBlock(def))) return (MlirOperation){NULL};
-  return user;
+  return uly_same_phase(user, def) ? user : (MlirOperation){NULL};
 }
 
 static void fuse_block(uly_fuse *fuse, MlirBlock block) {

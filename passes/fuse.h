@@ -17,12 +17,15 @@ typedef struct uly_map {
 } uly_map;
 
 uly_map uly_map_read(const uly_fuse *fuse, MlirOperation op);
-// A map before |before| with the type and place of |like|.
+// A map before |before| with the type, place and phase of |like|.
 MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue like, MlirOperation before);
 // Every dim of the operand is indexed by the same dim of the result, and the shapes are equal.
 bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand);
 
-// The only user of |value|, in the same block; null where there are more, or it is in a loop inside.
+// What load computes and what a run computes are never one kernel.
+static inline bool uly_same_phase(MlirOperation a, MlirOperation b) { return uly_op_has(a, "uly.load") == uly_op_has(b, "uly.load"); }
+
+// The only user of |value|, in the same block and phase; null where there are more, or it is in a loop inside.
 MlirOperation uly_single_user(MlirValue value);
 
 void uly_compose_maps(const uly_fuse *fuse, MlirBlock block);

@@ -101,10 +101,13 @@ MlirOperation uly_outline(uly_outliner *o, const uly_group *group) {
   uly_str name = function_for(o, group, &inputs);
   MlirType types[ULY_OUTLINE_MAX_VALUES];
   for (int i = 0; i < group->n_results; i++) types[i] = mlirValueGetType(group->results[i]);
+  MlirOperation last = group->ops[group->n_ops - 1];
+  MlirAttribute load = uly_op_attr(last, "uly.load");
   MlirOperation call =
-      uly_op_build(o->ir, &(uly_op_spec){.name = "func.call", .loc = mlirOperationGetLocation(group->ops[group->n_ops - 1]), .operands = inputs.at,
+      uly_op_build(o->ir, &(uly_op_spec){.name = "func.call", .loc = mlirOperationGetLocation(last), .operands = inputs.at,
                                          .n_operands = inputs.n, .results = types, .n_results = group->n_results, .before = group->anchor,
                                          .attrs = {uly_ir_attr(o->ir, "callee", uly_ir_symbol(o->ir, name))}});
+  uly_op_set(call, "uly.load", load);
   for (int i = 0; i < group->n_results; i++) mlirValueReplaceAllUsesOfWith(group->results[i], uly_op_result(call, i));
   for (int i = group->n_ops - 1; i >= 0; i--) uly_op_erase(group->ops[i]);
   return call;
