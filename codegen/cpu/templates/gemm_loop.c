@@ -120,7 +120,8 @@ static void find_results(const block *t, int64_t panel, int64_t n_panels, uly_ge
 }
 
 // Terms [k0, k0 + n_k) of panels [panel, panel + n_panels), in tiles of even height: 8 rows are 4 + 4.
-static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels) {
+// |next|: the packed weights that follow, which are fetched meanwhile: a quarter of a panel's terms with each tile.
+static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, const float *next) {
   int64_t k = t->shape->k, n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
   bool direct = t->y, last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
   const float *w = t->w + (panel * k + k0) * ULY_PANEL;
@@ -130,7 +131,8 @@ static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, i
   for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
     n = (t->rows + i) / n_tiles;
     float *to = direct ? t->y + row * t->y_row + panel * ULY_PANEL : c + (waits ? row * n_panels * ULY_PANEL : 0);
-    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0);
+    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0,
+                  next + (i / 4 * k + i % 4 * (n_k / 4)) * ULY_PANEL);
     if (!last || direct) continue;
     sums.n_rows = n;
     sums.s = t->s + row;
@@ -147,7 +149,9 @@ static void run_block(block *t) {
     find_x(t, k0, n_k);
     for (int64_t panel = t->panel0, next; panel < t->panel1; panel = next) {
       next = next_panels(p, panel, t->panel1);
-      run_panels(t, k0, n_k, panel, next - panel);
+      bool wraps = next == t->panel1 && k0 + n_k < t->shape->k; // to the block's first panel and the next terms
+      int64_t follows = wraps ? t->panel0 * t->shape->k + k0 + n_k : next * t->shape->k + (next < t->panel1 ? k0 : 0);
+      run_panels(t, k0, n_k, panel, next - panel, t->w + follows * ULY_PANEL);
     }
   }
 }
