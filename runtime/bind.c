@@ -34,26 +34,6 @@ static uly_status check_options(uly_bound *b, const uly_bind_options *options, u
   return check_symbols(b, options, error);
 }
 
-static uly_status take_comms(uly_bound *b, const uly_bind_options *options, uly_error *error) {
-  uint32_t n_axes = b->loaded->tables.n_axes;
-  for (uint32_t a = 0; a < ULY_MAX_AXES; a++) {
-    uly_comm *comm = options->comms[a];
-    if (a >= n_axes) {
-      if (comm && comm->n_ranks > 1)
-        return uly_fail(error, ULY_INVALID_ARGUMENT, "the model's grid has %u axes, it cannot use %d ranks on axis %u", n_axes, comm->n_ranks, a);
-      continue;
-    }
-    if (!comm) comm = b->own_comms[a] = uly_comm_self();
-    if (!comm) return uly_fail(error, ULY_EXHAUSTED, "no memory for a communicator");
-    b->comms[a] = comm;
-    b->nodes.grid.size[a] = comm->n_ranks;
-  }
-  b->nodes.grid.n_axes = n_axes;
-  b->nodes.n_ranks = uly_grid_ranks(&b->nodes.grid);
-  for (uint32_t a = 0; a < n_axes; a++) b->rank += b->comms[a]->rank * uly_grid_stride(&b->nodes.grid, a);
-  return ULY_OK;
-}
-
 // ---- sizes, variant, memory -----------------------------------------------------------------------------------------------------------------
 
 static uly_status eval_nodes(uly_bound *b, uly_error *error) {
@@ -121,7 +101,7 @@ static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error 
   ULY_TRY(uly_poison_wanted(error, &b->machine.poison));
   ULY_TRY(ops->create(threads, b->nodes.n_ranks, error, &b->device));
   b->tensors = calloc(b->loaded->tables.n_tensors + (size_t)1, sizeof *b->tensors);
-  int most = 1;
+  int most = b->world ? b->world->n_ranks : 1;
   for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) most = b->comms[a]->n_ranks > most ? b->comms[a]->n_ranks : most;
   b->gathered = calloc((size_t)most, ULY_FAULT_RECORD);
   if (!b->tensors || !b->gathered) return uly_fail(error, ULY_EXHAUSTED, "no memory to bind");
@@ -173,8 +153,8 @@ static void log_bind(const uly_bound *b) {
   fprintf(stderr, "ulyrt: rank %lld of %lld binds %.*s (row %u) on %s, %d threads, %.24s, arena %lld bytes", (long long)b->rank, (long long)b->nodes.n_ranks,
           ULY_STR_ARG(name), b->entry, b->device->ops->name, b->device->threads, b->loaded->levels[b->level].name, (long long)b->arena.bytes);
   for (uint32_t a = 0; a < t->n_axes; a++)
-    fprintf(stderr, ", axis %.*s over %s receives %lld bytes", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)), b->comms[a]->ops->name,
-            (long long)b->received[a].bytes);
+    fprintf(stderr, ", axis %.*s of %d over %s receives %lld bytes", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)), b->comms[a]->n_ranks,
+            b->comms[a]->ops->name, (long long)b->received[a].bytes);
   fputc('\n', stderr);
 }
 
@@ -184,10 +164,11 @@ uly_status uly_bind(uly_loaded *loaded, const uly_bind_options *options, uly_err
   uly_bound *b = calloc(1, sizeof *b);
   if (!b) return uly_fail(error, ULY_EXHAUSTED, "no memory to bind");
   b->loaded = loaded;
-  uly_status status = take_comms(b, options, error);
-  if (status == ULY_OK) {
-    status = check_options(b, options, error);
-    status = uly_bind_agree(b, status, error);
+  uly_status status = uly_bind_grid(b, options, error);
+  if (status == ULY_OK || b->world) {
+    uly_status checked = check_options(b, options, status == ULY_OK ? error : &own_error);
+    status = uly_bind_agree(b, status == ULY_OK ? checked : status, error);
+    if (status == ULY_OK) status = uly_bind_lines(b, error);
     if (status == ULY_OK) status = uly_bind_agree_plan(b, make(b, options, error), error);
     if (status == ULY_OK) status = uly_bind_agree_plan(b, finish(b, error), error);
   } else {
@@ -212,6 +193,7 @@ void uly_bound_destroy(uly_bound *b) {
   if (b->device) b->device->ops->destroy(b->device);
   for (int a = 0; a < ULY_MAX_AXES; a++)
     if (b->own_comms[a]) b->own_comms[a]->ops->destroy(b->own_comms[a]);
+  free(b->members);
   free(b->nodes.values);
   free(b->memory);
   free(b->slot_bytes);

@@ -8,6 +8,7 @@
 typedef struct record {
   int32_t status;
   uint32_t entry, level, n_symbols;
+  int32_t grid[ULY_MAX_AXES];
   uint8_t program[32];
   int64_t symbols[ULY_MAX_SYMBOLS];
   int64_t bytes[1 + ULY_MAX_AXES]; // of the arena and of the receive buffers
@@ -25,14 +26,18 @@ static uint64_t hash_offsets(const uly_bound *b) {
   return hash;
 }
 
-static uly_status differ(const uly_bound *b, const record *x, const record *y, int q, uint32_t axis, uly_error *error) {
+// |where|: " on axis dp" where ranks of one axis are compared.
+static uly_status differ(const uly_bound *b, const record *x, const record *y, int q, const char *where, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
-  uly_str on = uly_tables_text(t, t->axes[axis].name);
-  char where[48] = "";
-  if (t->n_axes > 1) snprintf(where, sizeof where, " on axis %.*s", ULY_STR_ARG(on));
   if (memcmp(x->program, y->program, sizeof x->program) != 0)
     return uly_fail(error, ULY_MISMATCH, "ranks 0 and %d%s run different models: program %02x%02x%02x%02x… and %02x%02x%02x%02x…", q, where, x->program[0],
                     x->program[1], x->program[2], x->program[3], y->program[0], y->program[1], y->program[2], y->program[3]);
+  if (memcmp(x->grid, y->grid, sizeof x->grid) != 0) {
+    char mine[120], theirs[120];
+    uly_grid_text(t, x->grid, mine, sizeof mine);
+    uly_grid_text(t, y->grid, theirs, sizeof theirs);
+    return uly_fail(error, ULY_MISMATCH, "rank 0%s has the grid %s, rank %d %s", where, mine, q, theirs);
+  }
   if (x->entry != y->entry) {
     uly_str a = uly_tables_name(t, x->entry < t->n_entries ? t->entries[x->entry].name : ULY_NONE),
             c = uly_tables_name(t, y->entry < t->n_entries ? t->entries[y->entry].name : ULY_NONE);
@@ -53,9 +58,8 @@ static uly_status differ(const uly_bound *b, const record *x, const record *y, i
   return ULY_OK;
 }
 
-// One axis: gathers |mine|, compares, and takes over the first failure into |mine|.
-static uly_status agree_on(uly_bound *b, uint32_t axis, record *mine, uly_error *error) {
-  uly_comm *comm = b->comms[axis];
+// Gathers |mine| over |comm|, compares, and takes over the first failure into |mine|.
+static uly_status agree_on(uly_bound *b, uly_comm *comm, const char *where, record *mine, uly_error *error) {
   size_t n = (size_t)comm->n_ranks;
   record *all = calloc(n, sizeof *all);
   if (!all) {
@@ -72,25 +76,30 @@ static uly_status agree_on(uly_bound *b, uint32_t axis, record *mine, uly_error 
       if (!all[q].status) continue;
       status = (uly_status)all[q].status;
       all[q].text[sizeof all[q].text - 1] = 0;
-      uly_fail(error, status, "rank %zu cannot bind: %s", q, all[q].text);
+      uly_fail(error, status, "rank %zu%s cannot bind: %s", q, where, all[q].text);
     }
-    for (size_t q = 1; q < n && status == ULY_OK; q++) status = differ(b, &all[0], &all[q], (int)q, axis, error);
+    for (size_t q = 1; q < n && status == ULY_OK; q++) status = differ(b, &all[0], &all[q], (int)q, where, error);
   }
   free(all);
   return status;
 }
 
-// All axes, one after the other: what one rank says reaches every rank of the grid.
+// Over the world, or over all axes, one after the other: what one rank says reaches every rank of the grid.
 static uly_status agree(uly_bound *b, uly_status own, uly_error *error, record *mine) {
+  const uly_tables *t = &b->loaded->tables;
   uly_status status = own;
-  mine->n_symbols = b->loaded->tables.n_symbols;
-  memcpy(mine->program, b->loaded->tables.program, sizeof mine->program);
-  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
-    if (b->comms[a]->n_ranks == 1) continue;
+  mine->n_symbols = t->n_symbols;
+  memcpy(mine->grid, b->nodes.grid.size, sizeof mine->grid);
+  memcpy(mine->program, t->program, sizeof mine->program);
+  for (uint32_t a = 0; a < (b->world ? 1 : t->n_axes); a++) {
+    uly_comm *comm = b->world ? b->world : b->comms[a];
+    char where[48] = "";
+    if (b->nodes.n_ranks == 1 || comm->n_ranks == 1) continue;
+    if (!b->world && t->n_axes > 1) snprintf(where, sizeof where, " on axis %.*s", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)));
     mine->status = (int32_t)status;
     if (status != ULY_OK) snprintf(mine->text, sizeof mine->text, "%.*s", (int)sizeof mine->text - 1, error->text);
     uly_error found;
-    uly_status here = agree_on(b, a, mine, &found);
+    uly_status here = agree_on(b, comm, where, mine, &found);
     if (status != ULY_OK || here == ULY_OK) continue; // what this rank knows of itself says more
     status = here;
     *error = found;

@@ -10,7 +10,9 @@ enum { ULY_FAULT_RECORD = 64 }; // bytes a rank that uly_bound.gathered has room
 typedef struct uly_bind_options {
   uly_str entry;                 // empty: the only one
   const int64_t *symbols;        // [n_symbols], ULY_NO_VALUE where unset
-  uly_comm *comms[ULY_MAX_AXES]; // one a grid axis, borrowed; NULL: one rank
+  uly_comm *world;               // all ranks, the first axis fastest; or NULL, and
+  uly_comm *comms[ULY_MAX_AXES]; // one a grid axis; NULL: one rank. All are borrowed
+  int64_t grid[ULY_MAX_AXES];    // with |world|: ranks on each axis, 0 where not given. The first such axis has the ranks that are left, others have one
   const char *device;            // NULL or "": ULYRT_DEVICE, else the first
   int threads;                   // 0: ULYRT_THREADS, else the cores divided by the ranks
 } uly_bind_options;
@@ -27,7 +29,10 @@ typedef struct uly_bound {
   bool holds;     // loaded is held
   uint32_t entry; // row of the variant in use
   int64_t symbols[ULY_MAX_SYMBOLS];
+  uly_comm *world; // or NULL, where the caller gave one a axis
   uly_comm *comms[ULY_MAX_AXES], *own_comms[ULY_MAX_AXES];
+  int *members; // of the lines that are cut from the world
+  uly_places places;
   uint32_t channels[ULY_MAX_AXES];
   bool opened[ULY_MAX_AXES], exchanges_on[ULY_MAX_AXES];
   uint32_t level;
@@ -59,10 +64,15 @@ void uly_run_refuse(uly_bound *bound, uly_error *error);
 
 // Global shape, start and local shape of tensor row |tensor| of the bind's entry at this rank.
 ULY_MUST_USE uly_status uly_bound_shape(const uly_bound *bound, uint32_t tensor, uly_error *error, int64_t *out_dims, int64_t *out_start, int64_t *out_local);
-// "[rank 3] " before what |error| says, where there is more than one rank.
+// "[rank 3] ", or "[rank 3] (sp 1, dp 0) ", before what |error| says, where there is more than one rank.
 void uly_bound_prefix(const uly_bound *bound, uly_error *error);
 
-// Parts of uly_bind. bind_check.c: do the ranks agree? Each rank also brings how it fares itself.
+// Parts of uly_bind. bind_grid.c: sizes of the axes; later, where all ranks agree, their communicators; and giving up on all of them.
+ULY_MUST_USE uly_status uly_bind_grid(uly_bound *bound, const uly_bind_options *options, uly_error *error);
+ULY_MUST_USE uly_status uly_bind_lines(uly_bound *bound, uly_error *error);
+void uly_bind_abort(uly_bound *bound, const char *reason);
+void uly_grid_text(const uly_tables *tables, const int32_t *sizes, char *out, size_t bytes); // "sp=3,dp=2"
+// bind_check.c: do the ranks agree? Each rank also brings how it fares itself.
 ULY_MUST_USE uly_status uly_bind_agree(uly_bound *bound, uly_status own, uly_error *error);
 ULY_MUST_USE uly_status uly_bind_agree_plan(uly_bound *bound, uly_status own, uly_error *error);
 // bind_memory.c: places and memory of buffers; then, with the peers' memory mapped, the exchanges' routes.

@@ -23,6 +23,38 @@ static uly_status read_sizes(const ulyrt_model *m, const ulyrt_bind_options *o, 
   return ULY_OK;
 }
 
+static uly_status find_axis(const ulyrt_model *m, const char *name, uint32_t *out_axis, uly_error *error) {
+  const uly_tables *t = &m->loaded->tables;
+  char names[120] = "none";
+  size_t n = 0;
+  for (uint32_t a = 0; a < t->n_axes; a++) {
+    uly_str have = uly_tables_text(t, t->axes[a].name);
+    if (uly_str_is(have, name)) return *out_axis = a, ULY_OK;
+    if (n < sizeof names) n += (size_t)snprintf(names + n, sizeof names - n, "%s%.*s", a ? ", " : "", ULY_STR_ARG(have));
+  }
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has no grid axis %.40s (its axes: %s)%s", name, names,
+                  t->n_axes == 1 ? "; a second one, for example `grid sp(S), dp(B)` in the spec, splits the batch" : "");
+}
+
+// One communicator is all ranks; several are one an axis.
+static uly_status read_grid(const ulyrt_model *m, const ulyrt_bind_options *o, uly_bind_options *out, uly_error *error) {
+  if (o->n_comms > ULY_MAX_AXES) return uly_fail(error, ULY_INVALID_ARGUMENT, "%d communicators, at most %d", o->n_comms, ULY_MAX_AXES);
+  for (int32_t a = 0; a < o->n_comms && o->n_comms > 1; a++) out->comms[a] = o->comms ? (uly_comm *)(uintptr_t)o->comms[a] : NULL;
+  if (o->n_comms == 1 && o->comms) out->world = (uly_comm *)(uintptr_t)o->comms[0];
+  if (o->n_grid && o->n_comms > 1)
+    return uly_fail(error, ULY_INVALID_ARGUMENT, "sizes of the grid go with one communicator of all ranks; %d communicators, one an axis, have their own",
+                    o->n_comms);
+  for (int32_t k = 0; k < o->n_grid; k++) {
+    uint32_t a = 0;
+    if (!o->grid || !o->grid[k].symbol) return uly_fail(error, ULY_INVALID_ARGUMENT, "size %d of the grid has no axis", k);
+    ULY_TRY(find_axis(m, o->grid[k].symbol, &a, error));
+    if (o->grid[k].value < 1) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %s has %lld ranks", o->grid[k].symbol, (long long)o->grid[k].value);
+    if (out->grid[a]) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %s is given twice", o->grid[k].symbol);
+    out->grid[a] = o->grid[k].value;
+  }
+  return ULY_OK;
+}
+
 // Everything that run needs to check what it is given.
 static uly_status prepare(ulyrt_instance *i, uly_error *error) {
   uly_span tensors = entry_of(i)->tensors;
@@ -45,11 +77,10 @@ ulyrt_status ulyrt_bind(ulyrt_model *m, const ulyrt_bind_options *given, ulyrt_i
   memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
   uly_bind_options options = {.entry = o.entry ? uly_str_of(o.entry) : (uly_str){"", 0}, .symbols = symbols, .device = o.device, .threads = o.threads};
   uly_status status = read_sizes(m, &o, symbols, &e);
-  if (o.n_comms > ULY_MAX_AXES) status = uly_fail(&e, ULY_INVALID_ARGUMENT, "%d communicators, at most %d", o.n_comms, ULY_MAX_AXES);
-  for (int32_t a = 0; a < o.n_comms && a < ULY_MAX_AXES; a++) options.comms[a] = o.comms ? (uly_comm *)(uintptr_t)o.comms[a] : NULL;
+  if (status == ULY_OK) status = read_grid(m, &o, &options, &e);
   if (status != ULY_OK) { // peers must not wait for a rank that never comes
-    for (int a = 0; a < ULY_MAX_AXES; a++)
-      if (options.comms[a]) options.comms[a]->ops->abort(options.comms[a], e.text);
+    for (int32_t a = 0; a < o.n_comms && o.comms; a++)
+      if (o.comms[a]) ulyrt_comm_abort(o.comms[a], e.text);
     return uly_capi_error(error, &e, status);
   }
   ulyrt_instance *i = calloc(1, sizeof *i);
@@ -159,6 +190,18 @@ ulyrt_status ulyrt_instance_get(const ulyrt_instance *i, ulyrt_instance_info *ou
   for (uint32_t a = 0; a < t->n_axes; a++) info.receive_bytes += b->received[a].bytes;
   for (uint32_t k = 0; k < t->n_buffers; k++)
     if (i->model->loaded->memory[k]) info.weight_bytes += i->model->loaded->slot_bytes[k] * (int64_t)t->buffers[k].slots;
+  return uly_capi_copy(out_info, out_info->struct_size, &info, sizeof info, error);
+}
+
+ulyrt_status ulyrt_instance_axis(const ulyrt_instance *i, int32_t axis, ulyrt_axis_info *out_info, ulyrt_error *error) {
+  const uly_bound *b = i->bound;
+  uint32_t n = i->model->loaded->tables.n_axes;
+  if (axis < 0 || (uint32_t)axis >= n) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "the grid has %u axes, asked for number %d", n, axis);
+  ulyrt_axis_info info = {.name = ulyrt_model_axis_name(i->model, axis),
+                          .size = b->comms[axis]->n_ranks,
+                          .place = b->comms[axis]->rank,
+                          .receive_bytes = b->received[axis].bytes,
+                          .sent_bytes = b->comms[axis]->sent_bytes};
   return uly_capi_copy(out_info, out_info->struct_size, &info, sizeof info, error);
 }
 

@@ -25,22 +25,34 @@ static uly_status fail_fault(const uly_bound *b, const report *r, uly_error *err
                   (long long)f->b, where);
 }
 
+// Gathers |mine| over |comm|: the lowest rank's fault comes out.
+static uly_status meet(uly_bound *b, uly_comm *comm, report *mine, uly_error *error) {
+  report theirs;
+  if (comm->n_ranks == 1) return ULY_OK;
+  uly_status status = comm->ops->all_gather(comm, mine, sizeof *mine, b->gathered);
+  if (status != ULY_OK) {
+    b->failed = true;
+    return uly_fail(error, status, "%s", comm->error);
+  }
+  for (size_t q = 0; q < (size_t)comm->n_ranks; q++) {
+    memcpy(&theirs, b->gathered + q * sizeof theirs, sizeof theirs);
+    if (theirs.fault.code && (!mine->fault.code || theirs.rank < mine->rank)) *mine = theirs;
+  }
+  return ULY_OK;
+}
+
+static bool exchanges(const uly_bound *b) {
+  bool any = false;
+  for (int a = 0; a < ULY_MAX_AXES; a++) any = any || b->exchanges_on[a];
+  return any;
+}
+
 // A fault does not stop a rank, so that its peers do not wait for it in vain; but their results are wrong too, so all ranks learn of it, the lowest rank's first.
 static uly_status share_fault(uly_bound *b, uly_error *error) {
-  report mine = {.fault = b->machine.fault, .rank = b->rank}, theirs;
-  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
-    uly_comm *comm = b->comms[a];
-    if (!b->exchanges_on[a] || comm->n_ranks == 1) continue;
-    uly_status status = comm->ops->all_gather(comm, &mine, sizeof mine, b->gathered);
-    if (status != ULY_OK) {
-      b->failed = true;
-      return uly_fail(error, status, "%s", comm->error);
-    }
-    for (size_t q = 0; q < (size_t)comm->n_ranks; q++) {
-      memcpy(&theirs, b->gathered + q * sizeof theirs, sizeof theirs);
-      if (theirs.fault.code && (!mine.fault.code || theirs.rank < mine.rank)) mine = theirs;
-    }
-  }
+  report mine = {.fault = b->machine.fault, .rank = b->rank};
+  if (b->world && exchanges(b)) ULY_TRY(meet(b, b->world, &mine, error));
+  for (uint32_t a = 0; !b->world && a < b->loaded->tables.n_axes; a++)
+    if (b->exchanges_on[a]) ULY_TRY(meet(b, b->comms[a], &mine, error));
   return mine.fault.code ? fail_fault(b, &mine, error) : ULY_OK;
 }
 
@@ -52,20 +64,21 @@ uly_status uly_run(uly_bound *b, void *const *tensors, uly_error *error) {
   b->device->ops->begin(b->device);
   uly_status status = uly_machine_run(&b->machine, error);
   b->device->ops->end(b->device);
-  if (status != ULY_OK)
-    b->failed = true;
-  else
+  if (status == ULY_OK) {
     status = share_fault(b, error);
+  } else {
+    b->failed = true;
+    uly_bind_abort(b, error->text); // of all axes
+  }
   if (status != ULY_OK) uly_bound_prefix(b, error);
   return status;
 }
 
 void uly_run_refuse(uly_bound *b, uly_error *error) {
-  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++)
-    if (b->exchanges_on[a] && b->comms[a]->n_ranks > 1) {
-      b->comms[a]->ops->abort(b->comms[a], error->text);
-      b->failed = true;
-    }
+  if (b->nodes.n_ranks > 1 && exchanges(b)) {
+    uly_bind_abort(b, error->text);
+    b->failed = true;
+  }
   uly_bound_prefix(b, error);
 }
 
@@ -77,8 +90,4 @@ uly_status uly_bound_shape(const uly_bound *b, uint32_t tensor, uly_error *error
     ULY_TRY(uly_nodes_size(&b->nodes, t->local[d], b->rank, error, &out_local[d]));
   }
   return ULY_OK;
-}
-
-void uly_bound_prefix(const uly_bound *b, uly_error *error) {
-  if (b->nodes.n_ranks > 1) uly_error_prefix(error, "[rank %lld] ", (long long)b->rank);
 }

@@ -185,7 +185,7 @@ void ulyrt_comm_abort(ulyrt_comm *comm, const char *reason);
 typedef struct ulyrt_instance ulyrt_instance;
 
 typedef struct ulyrt_size {
-  const char *symbol;
+  const char *symbol; // or a grid axis
   int64_t value;
 } ulyrt_size;
 
@@ -194,14 +194,22 @@ typedef struct ulyrt_bind_options {
   const char *entry;       // NULL: the only one
   const ulyrt_size *sizes; // a value for every symbol that the entry needs
   int32_t n_sizes;
-  int32_t n_comms;
-  ulyrt_comm *const *comms; // one a grid axis, in the spec's order; absent or NULL: one rank on that axis
+  int32_t n_comms;          // 0: one rank
+  ulyrt_comm *const *comms; // one of all ranks; or one a grid axis, in the spec's order, NULL for one rank on that axis
   const char *device;       // NULL: ULYRT_DEVICE, else "cpu"
   int32_t threads;          // 0: ULYRT_THREADS, else the cores divided by the ranks
+  // With one communicator of all ranks: how many of them each grid axis has, {"sp", 3}, {"dp", 2}, the same on all ranks. The first axis that is not named has the ranks that are left
+  // (all, where none is named), the others that are not named have one. The product has to be the number of ranks.
+  // Ranks are numbered along the first axis of the spec's grid, then along the next: with `grid sp(S), dp(B)` and sp = 3, ranks 0, 1, 2 share sequences, as do 3, 4, 5. So neighbours
+  // exchange most, as in the process groups of DeepSpeed and Megatron.
+  const ulyrt_size *grid;
+  int32_t n_grid;
 } ulyrt_bind_options;
-#define ULYRT_BIND_OPTIONS_INIT {sizeof(ulyrt_bind_options), NULL, NULL, 0, 0, NULL, NULL, 0}
+#define ULYRT_BIND_OPTIONS_INIT {sizeof(ulyrt_bind_options), NULL, NULL, 0, 0, NULL, NULL, 0, NULL, 0}
 
-// Collective. Packs weights where that has not happened, checks that all ranks agree, and allocates everything that runs need.
+// Collective. The ranks that do not share a sequence, where a spec's grid is sp alone and there are more ranks than that, are data parallel: give the spec an axis for them,
+// `grid sp(S), dp(B)`, and bind to the whole batch.
+// Packs weights where that has not happened, checks that all ranks agree, and allocates everything that runs need.
 ulyrt_status ulyrt_bind(ulyrt_model *model, const ulyrt_bind_options *options, ulyrt_instance **out_instance, ulyrt_error *error);
 void ulyrt_instance_destroy(ulyrt_instance *instance);
 
@@ -229,6 +237,16 @@ typedef struct ulyrt_instance_info {
 } ulyrt_instance_info;
 #define ULYRT_INSTANCE_INFO_INIT {sizeof(ulyrt_instance_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0}
 ulyrt_status ulyrt_instance_get(const ulyrt_instance *instance, ulyrt_instance_info *out_info, ulyrt_error *error);
+
+typedef struct ulyrt_axis_info {
+  size_t struct_size;
+  const char *name;
+  int32_t size, place;   // its ranks, and where this one is among them
+  int64_t receive_bytes; // of what peers write to
+  uint64_t sent_bytes;   // payload that left this rank over the axis so far; where one communicator is bound several times, of all its instances
+} ulyrt_axis_info;
+#define ULYRT_AXIS_INFO_INIT {sizeof(ulyrt_axis_info), NULL, 0, 0, 0, 0}
+ulyrt_status ulyrt_instance_axis(const ulyrt_instance *instance, int32_t axis, ulyrt_axis_info *out_info, ulyrt_error *error);
 
 typedef struct ulyrt_step_info {
   size_t struct_size;

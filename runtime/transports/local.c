@@ -75,9 +75,10 @@ static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_p
     memcpy(&theirs, all + q * sizeof theirs, sizeof theirs);
     out_peers[q] = theirs.memory;
     if (!theirs.memory)
-      status = uly_comm_fail(comm, ULY_EXHAUSTED, "rank %zu has no memory for %zu bytes of receive buffers", q, bytes);
+      status = uly_comm_fail(comm, ULY_EXHAUSTED, "rank %s has no memory for %zu bytes of receive buffers", uly_comm_name(comm, (int)q).text, bytes);
     else if (theirs.bytes != bytes)
-      status = uly_comm_fail(comm, ULY_MISMATCH, "rank %d maps %zu bytes, rank %zu %llu", comm->rank, bytes, q, (unsigned long long)theirs.bytes);
+      status = uly_comm_fail(comm, ULY_MISMATCH, "rank %s maps %zu bytes, rank %s %llu", uly_comm_name(comm, comm->rank).text, bytes,
+                             uly_comm_name(comm, (int)q).text, (unsigned long long)theirs.bytes);
   }
   free(all);
   *out_own = status == ULY_OK ? mine.memory : NULL;
@@ -107,11 +108,27 @@ static void group_free(group *g) {
 static void destroy(uly_comm *comm) {
   group *g = of(comm)->group;
   uly_mapped_leave(&of(comm)->mapped);
+  if (comm->world) {
+    free(comm);
+    return;
+  }
   pthread_mutex_lock(&g->mutex);
   int left = --g->members;
   pthread_mutex_unlock(&g->mutex);
   free(comm);
   if (left == 0) group_free(g);
+}
+
+static uly_status line(uly_comm *world, int n, const int *members, uly_comm **out_line) {
+  local *l = calloc(1, sizeof *l);
+  if (!l) {
+    world->ops->abort(world, "no memory for a line of the grid");
+    return uly_comm_fail(world, ULY_EXHAUSTED, "no memory for a line of the grid");
+  }
+  l->group = of(world)->group;
+  uly_mapped_init_line(&l->mapped, &of(world)->mapped, n, members);
+  *out_line = &l->mapped.comm;
+  return ULY_OK;
 }
 
 static const uly_comm_ops ops = {.name = "local",
@@ -126,7 +143,8 @@ static const uly_comm_ops ops = {.name = "local",
                                  .send = uly_mapped_send,
                                  .wait = uly_mapped_wait,
                                  .abort = uly_mapped_abort,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .line = line};
 
 uly_status uly_comm_local_create(int n, uly_comm **out_comms) {
   if (n < 1) return ULY_INVALID_ARGUMENT;

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOG = 64, STAGING = 4096, REASON = 440 };
+enum { LOG = 64, STAGING = 4096, REASON = 600 };
 static const double probe_seconds = 0.05, sleep_seconds = 1.0; // longest sleeps, with and without find_dead
 
 // What a rank called: enough to see that two ranks did not call the same.
@@ -87,7 +87,9 @@ static void sleep_on(seat *s, uint32_t ticket, double seconds) {
 }
 
 static uly_mapped *of(uly_comm *comm) { return (uly_mapped *)(void *)comm; }
-static seat *seat_of(const uly_mapped *m, int rank) { return &m->board->seats[rank]; }
+static uly_mapped *world_of(uly_mapped *m) { return of(uly_comm_world(&m->comm)); }
+static seat *seat_of(const uly_mapped *m, int rank) { return &m->board->seats[uly_comm_member(&m->comm, rank)]; }
+static uly_rank_name name_of(const uly_mapped *m, int rank) { return uly_comm_name(&m->comm, rank); }
 static door *door_in(const uly_mapped_channel *c, void *block, uint32_t exchange) {
   return (door *)(void *)((unsigned char *)block + c->door_bytes * exchange);
 }
@@ -123,7 +125,7 @@ static uly_status fail_all(uly_mapped *m, uly_status status, const char *reason)
 
 void uly_mapped_abort(uly_comm *comm, const char *reason) {
   char text[REASON];
-  snprintf(text, sizeof text, "rank %d gave up: %s", comm->rank, reason);
+  snprintf(text, sizeof text, "rank %s gave up: %s", uly_comm_name(comm, comm->rank).text, reason);
   uly_mapped_fail(of(comm)->board, ULY_CANCELLED, text);
 }
 
@@ -131,7 +133,7 @@ void uly_mapped_abort(uly_comm *comm, const char *reason) {
 
 static void log_call(uly_mapped *m, op kind, uint32_t exchange, uint64_t detail, uint64_t program) {
   seat *mine = seat_of(m, m->comm.rank);
-  uint64_t sequence = ++m->sequence;
+  uint64_t sequence = ++world_of(m)->sequence;
   entry *e = &mine->log[sequence % LOG];
   atomic_store(&e->sequence, 0);
   atomic_store(&e->op, (uint64_t)kind << 32 | exchange);
@@ -155,19 +157,20 @@ static void describe(char *out, size_t bytes, uint64_t kind, uint64_t detail, ui
 // Compares this rank's last call with that of every peer that has made as many.
 static uly_status check_log(uly_mapped *m) {
   const seat *mine = seat_of(m, m->comm.rank);
-  const entry *a = &mine->log[m->sequence % LOG];
+  uint64_t sequence = world_of(m)->sequence;
+  const entry *a = &mine->log[sequence % LOG];
   for (int q = 0; q < m->comm.n_ranks; q++) {
     const seat *theirs = seat_of(m, q);
-    if (q == m->comm.rank || atomic_load(&theirs->sequence) < m->sequence) continue;
-    const entry *b = &theirs->log[m->sequence % LOG];
+    if (q == m->comm.rank || atomic_load(&theirs->sequence) < sequence) continue;
+    const entry *b = &theirs->log[sequence % LOG];
     uint64_t before = atomic_load(&b->sequence), kind = atomic_load(&b->op), detail = atomic_load(&b->detail), program = atomic_load(&b->program);
-    if (before != m->sequence || atomic_load(&b->sequence) != before) continue; // overwritten: the peer is far ahead
+    if (before != sequence || atomic_load(&b->sequence) != before) continue; // overwritten: the peer is far ahead
     if (kind == atomic_load(&a->op) && detail == atomic_load(&a->detail) && program == atomic_load(&a->program)) continue;
     char here[120], there[120], text[REASON];
     describe(here, sizeof here, atomic_load(&a->op), atomic_load(&a->detail), atomic_load(&a->program));
     describe(there, sizeof there, kind, detail, program);
-    snprintf(text, sizeof text, "ranks disagree at call %llu: rank %d called %s, rank %d called %s", (unsigned long long)m->sequence, m->comm.rank, here, q,
-             there);
+    snprintf(text, sizeof text, "ranks disagree at call %llu: rank %s called %s, rank %s called %s", (unsigned long long)sequence,
+             name_of(m, m->comm.rank).text, here, name_of(m, q).text, there);
     return fail_all(m, ULY_MISMATCH, text);
   }
   return ULY_OK;
@@ -185,6 +188,9 @@ typedef struct waiting {
   const char *name;
 } waiting;
 
+// Those who are waited for: |m|'s ranks, or for a gather the world's.
+static uly_mapped *awaited_of(uly_mapped *m, const waiting *w) { return w->what == AWAIT_GATHER ? world_of(m) : m; }
+
 static bool is_missing(const uly_mapped *m, const waiting *w, int q) {
   if (q == m->comm.rank) return false;
   if (w->what == AWAIT_GATHER) return atomic_load(&seat_of(m, q)->gathers) < w->epoch;
@@ -192,28 +198,32 @@ static bool is_missing(const uly_mapped *m, const waiting *w, int q) {
   return atomic_load(w->what == AWAIT_POSTS ? &d->posted : &d->sent) < w->epoch;
 }
 
-static bool is_silent(const uly_mapped *m, int q) {
-  uint64_t limit = (uint64_t)(m->comm.timeout * 500);
+static double timeout_of(uly_mapped *m) { return world_of(m)->comm.timeout; }
+
+static bool is_silent(const uly_mapped *m, double timeout, int q) {
+  uint64_t limit = (uint64_t)(timeout * 500);
   return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(now() * 1e3);
 }
 
 // "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is.
-static void name_culprits(const uly_mapped *m, const waiting *w, char *out, size_t bytes) {
+static void name_culprits(const uly_mapped *m, double timeout, const waiting *w, char *out, size_t bytes) {
   int n = 0, silent = 0, missing = 0;
-  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, q), missing += is_missing(m, w, q);
+  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, timeout, q), missing += is_missing(m, w, q);
   int many = silent ? silent : missing;
   size_t at = (size_t)snprintf(out, bytes, many == 1 ? "rank" : many ? "ranks" : "a rank");
-  for (int q = 0; q < m->comm.n_ranks && at + 16 < bytes; q++)
-    if (silent ? is_silent(m, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %d", n++ ? "," : "", q);
+  for (int q = 0; q < m->comm.n_ranks && at + 32 < bytes; q++)
+    if (silent ? is_silent(m, timeout, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %s", n++ ? "," : "", name_of(m, q).text);
 }
 
 static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, const char *why) {
   char text[REASON];
   switch (w->what) {
-  case AWAIT_GATHER: snprintf(text, sizeof text, "%s %s: rank %d waited in a gather (round %llu)", who, why, m->comm.rank, (unsigned long long)w->epoch); break;
+  case AWAIT_GATHER:
+    snprintf(text, sizeof text, "%s %s: rank %s waited in a gather (round %llu)", who, why, name_of(m, m->comm.rank).text, (unsigned long long)w->epoch);
+    break;
   case AWAIT_POSTS:
   case AWAIT_SENDS:
-    snprintf(text, sizeof text, "%s %s: rank %d waited for a %s of exchange %u (%s), time %llu", who, why, m->comm.rank,
+    snprintf(text, sizeof text, "%s %s: rank %s waited for a %s of exchange %u (%s), time %llu", who, why, name_of(m, m->comm.rank).text,
              w->what == AWAIT_POSTS ? "receive buffer" : "message", w->exchange, w->name ? w->name : "unnamed", (unsigned long long)w->epoch);
   }
   return fail_all(m, ULY_PEER_LOST, text);
@@ -221,23 +231,26 @@ static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, co
 
 // Everything that may end a wait other than its end.
 static uly_status check_peers(uly_mapped *m, const waiting *w, double deadline) {
+  uly_mapped *among = awaited_of(m, w);
+  double timeout = timeout_of(m);
   ULY_TRY(check_failed(m));
-  ULY_TRY(check_log(m));
-  char who[96];
-  for (int q = 0; q < m->comm.n_ranks; q++)
-    if (atomic_load(&seat_of(m, q)->left) && is_missing(m, w, q)) {
-      snprintf(who, sizeof who, "rank %d", q);
+  if (check_log(among) != ULY_OK) return check_failed(m);
+  char who[160];
+  for (int q = 0; q < among->comm.n_ranks; q++)
+    if (atomic_load(&seat_of(among, q)->left) && is_missing(among, w, q)) {
+      snprintf(who, sizeof who, "rank %s", uly_comm_name(&among->comm, q).text);
       return fail_lost(m, w, who, "left");
     }
-  int dead = m->find_dead ? m->find_dead(m) : -1;
+  uly_mapped *world = world_of(m);
+  int dead = world->find_dead ? world->find_dead(world) : -1;
   if (dead >= 0) {
-    snprintf(who, sizeof who, "rank %d", dead);
+    snprintf(who, sizeof who, "rank %s", uly_comm_member_name(&m->comm, dead).text);
     return fail_lost(m, w, who, "died");
   }
-  if (m->comm.timeout > 0 && now() >= deadline && atomic_load(w->counter) < w->target) {
+  if (timeout > 0 && now() >= deadline && atomic_load(w->counter) < w->target) {
     char why[64];
-    name_culprits(m, w, who, sizeof who);
-    snprintf(why, sizeof why, "did not answer within %g s", m->comm.timeout);
+    name_culprits(among, timeout, w, who, sizeof who);
+    snprintf(why, sizeof why, "did not answer within %g s", timeout);
     return fail_lost(m, w, who, why);
   }
   return ULY_OK;
@@ -249,13 +262,14 @@ static uly_status await(uly_mapped *m, const waiting *w) {
     pause_cpu();
   }
   seat *mine = seat_of(m, m->comm.rank);
-  double timeout = m->comm.timeout, deadline = now() + timeout;
+  double timeout = timeout_of(m), deadline = now() + timeout;
+  bool probes = world_of(m)->find_dead != NULL;
   for (;;) {
     uint32_t ticket = atomic_load(&mine->bell);
     uly_mapped_beat(m);
     if (atomic_load_explicit(w->counter, memory_order_acquire) >= w->target) return ULY_OK;
     ULY_TRY(check_peers(m, w, deadline));
-    double begin = now(), slice = m->find_dead ? probe_seconds : sleep_seconds, left = deadline - begin;
+    double begin = now(), slice = probes ? probe_seconds : sleep_seconds, left = deadline - begin;
     if (timeout > 0 && slice > timeout / 8) slice = timeout / 8;
     if (timeout > 0 && slice > left) slice = left > 0 ? left : 0;
     sleep_on(mine, ticket, slice);
@@ -268,19 +282,20 @@ void uly_mapped_beat(uly_mapped *mapped) { atomic_store(&seat_of(mapped, mapped-
 
 // ---- gathers ------------------------------------------------------------------------------------------------------------------------------
 
-// One round: everyone's |bytes| ≤ STAGING. Two staging areas suffice: whoever reaches round n + 1 has read round n, and nobody writes round n + 2 before.
+// One round: everyone's |bytes| ≤ STAGING. Two staging areas suffice: whoever reaches round n + 1 has read round n, and nobody writes round n + 2 before. A line's round is
+// the world's.
 static uly_status gather_round(uly_mapped *m, const unsigned char *mine, size_t bytes, size_t stride, unsigned char *out_all) {
   uly_mapped_board *board = m->board;
-  uint64_t n = (uint64_t)m->comm.n_ranks, round = ++m->gathers;
+  uint64_t n = (uint64_t)board->n_ranks, round = ++world_of(m)->gathers;
   seat *own = seat_of(m, m->comm.rank);
   if (bytes) memcpy(own->staging[round & 1], mine, bytes);
   atomic_store(&own->gathers, round);
   if (atomic_fetch_add(&board->gathers, 1) + 1 == n * round)
-    for (int q = 0; q < m->comm.n_ranks; q++)
-      if (q != m->comm.rank) ring(seat_of(m, q));
+    for (int32_t q = 0; q < board->n_ranks; q++)
+      if (&board->seats[q] != own) ring(&board->seats[q]);
   waiting w = {.what = AWAIT_GATHER, .counter = &board->gathers, .target = n * round, .epoch = round};
   ULY_TRY(await(m, &w));
-  ULY_TRY(check_log(m));
+  if (check_log(world_of(m)) != ULY_OK) return check_failed(m);
   for (int q = 0; bytes && q < m->comm.n_ranks; q++) memcpy(out_all + stride * (size_t)q, seat_of(m, q)->staging[round & 1], bytes);
   return ULY_OK;
 }
@@ -331,7 +346,7 @@ uly_status uly_mapped_open(uly_comm *comm, uint32_t n_exchanges, const uint8_t p
   c->door_bytes = (sizeof(door) + 2 * sizeof(int64_t) * (size_t)comm->n_ranks + 63) & ~(size_t)63;
   c->block_bytes = c->door_bytes * n_exchanges + 64;
   log_call(m, OP_OPEN, 0, n_exchanges, c->program);
-  c->id = m->sequence;
+  c->id = world_of(m)->sequence;
   uint8_t nothing = 0;
   uly_status status = gather(m, &nothing, 0, &nothing); // compares the log before memory is mapped
   void *own = NULL;
@@ -385,21 +400,19 @@ static uly_status check_header(uly_mapped *m, const uly_mapped_channel *c, const
   const door *d = door_in(c, c->peers[q], route->exchange);
   size_t n = (size_t)m->comm.n_ranks, me = (size_t)m->comm.rank;
   int64_t takes = d->bytes[me], gives = d->bytes[n + me];
+  bool same = d->program == c->program && d->exchange == route->exchange && d->dtype == route->dtype;
+  if (same && takes == route->send_bytes[q] && gives == route->receive_bytes[q]) return ULY_OK;
   char text[REASON];
-  if (d->program != c->program || d->exchange != route->exchange || d->dtype != route->dtype) {
-    snprintf(text, sizeof text, "exchange %u (%s): rank %d runs program %016llx with dtype %u, rank %d runs program %016llx, exchange %u, dtype %u",
-             route->exchange, route->name ? route->name : "unnamed", m->comm.rank, (unsigned long long)c->program, route->dtype, q,
-             (unsigned long long)d->program, d->exchange, d->dtype);
-    return fail_all(m, ULY_MISMATCH, text);
-  }
-  if (takes != route->send_bytes[q] || gives != route->receive_bytes[q]) {
-    snprintf(text, sizeof text,
-             "exchange %u (%s): rank %d sends %lld bytes to rank %d, which expects %lld; rank %d sends %lld bytes to rank %d, which expects %lld",
-             route->exchange, route->name ? route->name : "unnamed", m->comm.rank, (long long)route->send_bytes[q], q, (long long)takes, q, (long long)gives,
-             m->comm.rank, (long long)route->receive_bytes[q]);
-    return fail_all(m, ULY_MISMATCH, text);
-  }
-  return ULY_OK;
+  uly_rank_name here = name_of(m, m->comm.rank), there = name_of(m, q);
+  int at = snprintf(text, sizeof text, "exchange %u (%s): ", route->exchange, route->name ? route->name : "unnamed");
+  if (!same)
+    snprintf(text + at, sizeof text - (size_t)at, "rank %s runs program %016llx with dtype %u, rank %s runs program %016llx, exchange %u, dtype %u", here.text,
+             (unsigned long long)c->program, route->dtype, there.text, (unsigned long long)d->program, d->exchange, d->dtype);
+  else
+    snprintf(text + at, sizeof text - (size_t)at,
+             "rank %s sends %lld bytes to rank %s, which expects %lld; rank %s sends %lld bytes to rank %s, which expects %lld", here.text,
+             (long long)route->send_bytes[q], there.text, (long long)takes, there.text, (long long)gives, here.text, (long long)route->receive_bytes[q]);
+  return fail_all(m, ULY_MISMATCH, text);
 }
 
 uly_status uly_mapped_ready(uly_comm *comm, uint32_t channel, const uly_route *route) {
@@ -421,7 +434,7 @@ uly_status uly_mapped_send(uly_comm *comm, uint32_t channel, const uly_route *ro
   atomic_store(&door_in(c, c->own, route->exchange)->sent, c->epochs[route->exchange]);
   tell_peers(m, c, route->exchange, true);
   for (int q = 0; q < comm->n_ranks; q++)
-    if (q != comm->rank) comm->sent_bytes += (uint64_t)route->send_bytes[q];
+    if (q != comm->rank) uly_comm_count_sent(comm, route->send_bytes[q]);
   return ULY_OK;
 }
 
@@ -449,11 +462,19 @@ void uly_mapped_init(uly_mapped *mapped, uly_mapped_board *board) {
   mapped->board = board;
 }
 
+void uly_mapped_init_line(uly_mapped *line, uly_mapped *world, int n, const int *members) {
+  line->comm = (uly_comm){.ops = world->comm.ops, .n_ranks = n, .world = &world->comm, .members = members};
+  while (members[line->comm.rank] != world->comm.rank) line->comm.rank++;
+  line->board = world->board;
+  line->spin = world->spin;
+}
+
 void uly_mapped_leave(uly_mapped *mapped) {
   for (uint32_t i = 0; i < mapped->n_channels; i++) channel_free(&mapped->comm, mapped->channels[i]);
   free(mapped->channels);
   mapped->channels = NULL;
   mapped->n_channels = 0;
+  if (mapped->comm.world) return;
   atomic_store(&seat_of(mapped, mapped->comm.rank)->left, 1);
   for (int q = 0; q < mapped->comm.n_ranks; q++)
     if (q != mapped->comm.rank) ring(seat_of(mapped, q));

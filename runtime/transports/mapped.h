@@ -5,6 +5,8 @@
 // the rank that waits, and the last of them rings; so a wait costs at most one wake-up however many peers there are. A failure is written once, on
 // the board, and rings every bell: from then on every call on every rank fails with the same status and text.
 //
+// A line of a world has the world's board and seats, bells and log included, and doors of its own; its gathers are the world's, of which it keeps its own part.
+//
 // One thread at a time may use a communicator. Exchanges of a channel are posted in the same order on all ranks; the log on the board, which also
 // holds gathers, finds ranks that do not.
 #ifndef ULY_RUNTIME_TRANSPORTS_MAPPED_H
@@ -28,14 +30,16 @@ struct uly_mapped {
   // elsewhere (a watching thread) calls uly_mapped_fail instead.
   int (*find_dead)(uly_mapped *mapped);
   // Private.
-  uint64_t sequence, gathers;
+  uint64_t sequence, gathers; // of a world
   uly_mapped_channel **channels;
   uint32_t n_channels;
 };
 
 // |ops|, rank, n_ranks and timeout of |mapped->comm| are set by the caller. The board must be initialised.
 void uly_mapped_init(uly_mapped *mapped, uly_mapped_board *board);
-// Frees what is private and tells the peers that this rank left; those who still wait for it fail with ULY_PEER_LOST.
+// Makes |line|, which is zeroed, a line of |world|.
+void uly_mapped_init_line(uly_mapped *line, uly_mapped *world, int n, const int *members);
+// Frees what is private; if it is no line, tells the peers that this rank left: those who still wait for it fail with ULY_PEER_LOST.
 void uly_mapped_leave(uly_mapped *mapped);
 // Records a failure for all ranks and wakes them. The first one counts. Also for threads other than the communicator's.
 void uly_mapped_fail(uly_mapped_board *board, uly_status status, const char *reason);

@@ -33,7 +33,7 @@ typedef struct header {
 
 typedef struct notice {
   int32_t status;
-  char text[480];
+  char text[600];
 } notice;
 
 // One call in flight.
@@ -53,6 +53,7 @@ typedef struct channel {
   call *calls;
 } channel;
 
+// A line has data, calls and channels of its own; letters, signs of life and failures are the world's.
 typedef struct mpi {
   uly_comm comm; // first
   MPI_Comm data, control;
@@ -60,7 +61,11 @@ typedef struct mpi {
   call gather;
   channel **channels;
   uint32_t n_channels;
-  bool crowded; // more ranks than cores: do not spin
+  bool crowded;         // more ranks than cores: do not spin
+  unsigned char *stage; // of gathers
+  size_t stage_bytes;
+  int in_flight; // exchanges whose data moves
+  // Of a world.
   uly_status failed;
   notice notice;        // what this rank told the others
   MPI_Request *letters; // [P] that carry it
@@ -68,53 +73,61 @@ typedef struct mpi {
   double *seen;         // [P] when a sign of life came
   double *left;         // [P] when the rank said that it leaves, 0: it has not
   double said;          // when this rank sent its own
-  unsigned char *stage; // of gathers
-  size_t stage_bytes;
-  int in_flight; // exchanges whose data moves
 } mpi;
 
 static atomic_int in_use; // communicators that MPI still works for: it cannot be ended in order while there are any
 
 static mpi *of(uly_comm *comm) { return (mpi *)(void *)comm; }
+static mpi *world_of(mpi *m) { return of(uly_comm_world(&m->comm)); }
 static double now(void) { return MPI_Wtime(); }
 
 // ---- failure ----
 
+// The world's failure, as |m|'s too; ULY_OK without one.
+static uly_status check_failed(mpi *m) {
+  mpi *world = world_of(m);
+  if (!world->failed) return ULY_OK;
+  return m == world ? m->failed : uly_comm_fail(&m->comm, world->failed, "%s", world->comm.error);
+}
+
 static uly_status fail_here(mpi *m, uly_status status, const char *text) {
-  if (m->failed) return m->failed;
-  m->failed = status;
-  m->comm.busy = m->in_flight > 0;
-  return uly_comm_fail(&m->comm, status, "%s", text);
+  mpi *world = world_of(m);
+  if (!world->failed) {
+    world->failed = status;
+    uly_comm_fail(&world->comm, status, "%s", text);
+  }
+  return check_failed(m);
 }
 
 // Fails on all ranks.
 static uly_status fail_all(mpi *m, uly_status status, const char *text) {
-  if (m->failed) return m->failed;
-  m->notice.status = (int32_t)status;
-  snprintf(m->notice.text, sizeof m->notice.text, "%s", text);
-  for (int q = 0; q < m->comm.n_ranks; q++)
-    if (q != m->comm.rank) MPI_Isend(&m->notice, (int)sizeof m->notice, MPI_BYTE, q, TAG_FAILURE, m->control, &m->letters[q]);
+  mpi *world = world_of(m);
+  if (world->failed) return check_failed(m);
+  world->notice.status = (int32_t)status;
+  snprintf(world->notice.text, sizeof world->notice.text, "%s", text);
+  for (int q = 0; q < world->comm.n_ranks; q++)
+    if (q != world->comm.rank) MPI_Isend(&world->notice, (int)sizeof world->notice, MPI_BYTE, q, TAG_FAILURE, world->control, &world->letters[q]);
   return fail_here(m, status, text);
 }
 
 static uly_status check(mpi *m, int error, const char *what) {
   if (error == MPI_SUCCESS) return ULY_OK;
-  char text[MPI_MAX_ERROR_STRING] = "", whole[480];
+  char text[MPI_MAX_ERROR_STRING] = "", whole[600];
   int n = 0;
   MPI_Error_string(error, text, &n);
-  snprintf(whole, sizeof whole, "rank %d: %s: %.300s", m->comm.rank, what, text);
+  snprintf(whole, sizeof whole, "rank %s: %s: %.300s", uly_comm_name(&m->comm, m->comm.rank).text, what, text);
   return fail_all(m, ULY_IO, whole);
 }
 
 static void give_up(uly_comm *comm, const char *reason) {
-  char text[480];
-  snprintf(text, sizeof text, "rank %d gave up: %s", comm->rank, reason);
+  char text[600];
+  snprintf(text, sizeof text, "rank %s gave up: %s", uly_comm_name(comm, comm->rank).text, reason);
   fail_all(of(comm), ULY_CANCELLED, text);
 }
 
 // ---- waiting ----
 
-// Reads the letters that have come.
+// Reads the letters that have come to world |m|.
 static uly_status read_letters(mpi *m) {
   for (;;) {
     int there = 0;
@@ -140,7 +153,7 @@ static void back_off(const mpi *m, int round) {
   nanosleep(&(struct timespec){0, ns}, NULL);
 }
 
-static void say_alive(mpi *m) {
+static void say_alive(mpi *m) { // a world
   if (m->comm.timeout <= 0 || now() - m->said < m->comm.timeout / 4) return;
   m->said = now();
   for (int q = 0; q < m->comm.n_ranks; q++) {
@@ -151,26 +164,31 @@ static void say_alive(mpi *m) {
   }
 }
 
-static bool is_silent(const mpi *m, int q) { return q != m->comm.rank && now() - m->seen[q] > m->comm.timeout / 2; }
+// Peer |q| of |m|.
+static bool is_silent(mpi *m, int q) {
+  const mpi *world = world_of(m);
+  return q != m->comm.rank && now() - world->seen[uly_comm_member(&m->comm, q)] > world->comm.timeout / 2;
+}
 
 static void end_process(int alarm_signal) {
   (void)alarm_signal;
   _exit(75); // status.def's code of PEER_LOST
 }
 
-// The deadline passed: names those who gave no sign of life, or whose header is missing, and ends the job. The first rank that answers speaks.
+// The deadline passed: names those who gave no sign of life, or whose header is missing, and ends the job. The first rank of the world that answers speaks.
 static uly_status end_job(mpi *m, const char *what, const call *c) {
-  char who[128] = "a rank";
+  char who[200] = "a rank";
+  mpi *world = world_of(m);
   size_t at = 0;
-  int silent = 0, speaker = m->comm.rank;
+  int silent = 0, speaker = world->comm.rank;
   for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, q);
-  for (int q = m->comm.n_ranks; q-- > 0;)
-    if (q != m->comm.rank && !is_silent(m, q)) speaker = q < speaker ? q : speaker;
-  for (int q = 0; q < m->comm.n_ranks && at + 16 < sizeof who; q++)
+  for (int q = world->comm.n_ranks; q-- > 0;)
+    if (q != world->comm.rank && !is_silent(world, q)) speaker = q < speaker ? q : speaker;
+  for (int q = 0; q < m->comm.n_ranks && at + 32 < sizeof who; q++)
     if (silent ? is_silent(m, q) : q != m->comm.rank && c->requests[q] != MPI_REQUEST_NULL)
-      at += (size_t)snprintf(who + at, sizeof who - at, "%srank %d", at ? ", " : "", q);
-  for (double until = now() + 3; speaker != m->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(m);
-  fprintf(stderr, "[rank %d] peer lost: %s did not answer within %g s: waited in %s\n", m->comm.rank, who, m->comm.timeout, what);
+      at += (size_t)snprintf(who + at, sizeof who - at, "%srank %s", at ? ", " : "", uly_comm_name(&m->comm, q).text);
+  for (double until = now() + 3; speaker != world->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(world);
+  fprintf(stderr, "[rank %d] peer lost: %s did not answer within %g s: waited in %s\n", world->comm.rank, who, world->comm.timeout, what);
   fflush(stderr);
   // MPICH's MPI_Abort first writes to all processes, and hangs where one is stopped: an alarm ends this one then, and the launcher the rest.
   sigset_t alarms;
@@ -179,11 +197,11 @@ static uly_status end_job(mpi *m, const char *what, const call *c) {
   signal(SIGALRM, end_process);
   pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
   alarm(1);
-  MPI_Abort(m->data, uly_status_exit_code(ULY_PEER_LOST));
+  MPI_Abort(world->data, uly_status_exit_code(ULY_PEER_LOST));
   return fail_here(m, ULY_PEER_LOST, who);
 }
 
-static double start_waiting(mpi *m) {
+static double start_waiting(mpi *m) { // a world
   m->said = now();
   for (int q = 0; q < m->comm.n_ranks; q++)
     if (m->seen[q] == 0) m->seen[q] = now();
@@ -192,16 +210,18 @@ static double start_waiting(mpi *m) {
 
 // A rank that left without the header that is waited for. What it sent before it left may still be under way for a moment.
 static uly_status check_left(mpi *m, const MPI_Request *requests, const call *c, const char *what) {
-  char text[300];
+  char text[400];
   for (int q = 0; requests == c->requests && q < m->comm.n_ranks; q++) {
-    if (m->left[q] == 0 || requests[q] == MPI_REQUEST_NULL || now() - m->left[q] < 0.1) continue;
-    snprintf(text, sizeof text, "rank %d left: rank %d waited in %s", q, m->comm.rank, what);
+    double left = world_of(m)->left[uly_comm_member(&m->comm, q)];
+    if (left == 0 || requests[q] == MPI_REQUEST_NULL || now() - left < 0.1) continue;
+    snprintf(text, sizeof text, "rank %s left: rank %s waited in %s", uly_comm_name(&m->comm, q).text, uly_comm_name(&m->comm, m->comm.rank).text, what);
     return fail_all(m, ULY_PEER_LOST, text);
   }
   return ULY_OK;
 }
 
 static uly_status wait_for(mpi *m, int n, MPI_Request *requests, call *c, const char *what) {
+  mpi *world = world_of(m);
   double deadline = 0;
   for (int round = 0;; round += round < 1000) {
     int done = 1;
@@ -209,11 +229,11 @@ static uly_status wait_for(mpi *m, int n, MPI_Request *requests, call *c, const 
       ULY_TRY(check(m, MPI_Testsome(n, requests, &done, c->indices, c->statuses), what));
       if (done == MPI_UNDEFINED) return ULY_OK; // none is left
     }
-    ULY_TRY(read_letters(m));
-    if (deadline == 0) deadline = start_waiting(m);
+    if (read_letters(world) != ULY_OK) return check_failed(m);
+    if (deadline == 0) deadline = start_waiting(world);
     ULY_TRY(check_left(m, requests, c, what));
-    say_alive(m);
-    if (m->comm.timeout > 0 && now() > deadline) return end_job(m, what, c);
+    say_alive(world);
+    if (world->comm.timeout > 0 && now() > deadline) return end_job(m, what, c);
     back_off(m, round);
   }
 }
@@ -275,7 +295,7 @@ static void describe(const header *h, char *out, size_t bytes) {
 
 // Waits for the peers' headers and compares them.
 static uly_status check_headers(mpi *m, call *c, const char *what) {
-  char here[120], there[120], text[480];
+  char here[120], there[120], text[600];
   ULY_TRY(wait_for(m, 2 * m->comm.n_ranks, c->requests, c, what));
   for (int q = 0; q < m->comm.n_ranks; q++) {
     const header *mine = &c->out[q], *theirs = &c->in[q];
@@ -284,13 +304,14 @@ static uly_status check_headers(mpi *m, call *c, const char *what) {
         mine->program != theirs->program || mine->channel != theirs->channel) {
       describe(mine, here, sizeof here);
       describe(theirs, there, sizeof there);
-      snprintf(text, sizeof text, "ranks disagree at call %llu: rank %d called %s, rank %d called %s", (unsigned long long)mine->sequence, m->comm.rank, here,
-               q, there);
+      snprintf(text, sizeof text, "ranks disagree at call %llu: rank %s called %s, rank %s called %s", (unsigned long long)mine->sequence,
+               uly_comm_name(&m->comm, m->comm.rank).text, here, uly_comm_name(&m->comm, q).text, there);
       return fail_all(m, ULY_MISMATCH, text);
     }
     if (mine->gives != theirs->takes || mine->takes != theirs->gives) {
-      snprintf(text, sizeof text, "%s: rank %d sends %lld bytes to rank %d, which expects %lld; rank %d sends %lld bytes to rank %d, which expects %lld", what,
-               m->comm.rank, (long long)mine->gives, q, (long long)theirs->takes, q, (long long)theirs->gives, m->comm.rank, (long long)mine->takes);
+      uly_rank_name me = uly_comm_name(&m->comm, m->comm.rank), peer = uly_comm_name(&m->comm, q);
+      snprintf(text, sizeof text, "%s: rank %s sends %lld bytes to rank %s, which expects %lld; rank %s sends %lld bytes to rank %s, which expects %lld", what,
+               me.text, (long long)mine->gives, peer.text, (long long)theirs->takes, peer.text, (long long)theirs->gives, me.text, (long long)mine->takes);
       return fail_all(m, ULY_MISMATCH, text);
     }
   }
@@ -343,7 +364,7 @@ static bool stage_reserve(mpi *m, size_t bytes) {
 static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all) {
   mpi *m = of(comm);
   size_t n = (size_t)comm->n_ranks;
-  ULY_TRY(m->failed);
+  ULY_TRY(check_failed(m));
   int64_t *sizes = m->gather.counts;
   for (size_t q = 0; q < n; q++) sizes[q] = (int64_t)bytes;
   ULY_TRY(send_headers(m, &m->gather, (header){.op = OP_GATHER}, sizes, sizes));
@@ -382,7 +403,7 @@ static channel *channel_create(int n_ranks, uint32_t n_exchanges, const uint8_t 
 
 static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8_t program[32], uint32_t *out_channel) {
   mpi *m = of(comm);
-  ULY_TRY(m->failed);
+  ULY_TRY(check_failed(m));
   channel *c = channel_create(comm->n_ranks, n_exchanges, program);
   channel **grown = realloc(m->channels, sizeof *grown * (m->n_channels + 1));
   if (grown) m->channels = grown;
@@ -403,14 +424,14 @@ static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8
 
 static void close_channel(uly_comm *comm, uint32_t at) {
   mpi *m = of(comm);
-  if (at >= m->n_channels || m->failed) return; // MPI may still use the buffers of a failed call
+  if (at >= m->n_channels || world_of(m)->failed) return; // MPI may still use the buffers of a failed call
   channel_free(m->channels[at]);
   m->channels[at] = NULL;
 }
 
 static uly_status post(uly_comm *comm, uint32_t at, const uly_route *route) {
   mpi *m = of(comm);
-  ULY_TRY(m->failed);
+  ULY_TRY(check_failed(m));
   channel *ch = m->channels[at];
   call *c = &ch->calls[route->exchange];
   header head = {.op = OP_EXCHANGE, .exchange = route->exchange, .dtype = route->dtype, .program = ch->program, .channel = at};
@@ -419,7 +440,7 @@ static uly_status post(uly_comm *comm, uint32_t at, const uly_route *route) {
 
 static uly_status ready(uly_comm *comm, uint32_t at, const uly_route *route) {
   (void)at, (void)route;
-  return of(comm)->failed;
+  return check_failed(of(comm));
 }
 
 static void describe_route(const uly_route *route, char *out, size_t bytes) {
@@ -430,7 +451,7 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
   mpi *m = of(comm);
   char what[160];
   size_t n = (size_t)comm->n_ranks, row = n * sizeof(int64_t);
-  ULY_TRY(m->failed);
+  ULY_TRY(check_failed(m));
   call *c = &m->channels[at]->calls[route->exchange];
   describe_route(route, what, sizeof what);
   ULY_TRY(check_headers(m, c, what));
@@ -450,21 +471,21 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
   memcpy(c->counts + 2 * n, route->receive_bytes, row);
   memcpy(c->counts + 3 * n, route->receive_offset, row);
   c->counts[comm->rank] = c->counts[2 * n + (size_t)comm->rank] = 0; // the own message is in place
-  m->in_flight++;
+  comm->busy = ++m->in_flight > 0;
   ULY_TRY(check(m, start_exchange(m, c, route->send, route->receive), what));
   for (int q = 0; q < comm->n_ranks; q++)
-    if (q != comm->rank) comm->sent_bytes += (uint64_t)route->send_bytes[q];
+    if (q != comm->rank) uly_comm_count_sent(comm, route->send_bytes[q]);
   return ULY_OK;
 }
 
 static uly_status wait_data(uly_comm *comm, uint32_t at, const uly_route *route) {
   mpi *m = of(comm);
   char what[160];
-  ULY_TRY(m->failed);
+  ULY_TRY(check_failed(m));
   call *c = &m->channels[at]->calls[route->exchange];
   describe_route(route, what, sizeof what);
   ULY_TRY(wait_for(m, c->n_data, c->data, c, what));
-  m->in_flight--;
+  comm->busy = --m->in_flight > 0;
   return ULY_OK;
 }
 
@@ -511,12 +532,40 @@ static void destroy(uly_comm *comm) {
   mpi *m = of(comm);
   int ended = 0;
   MPI_Finalized(&ended);
+  if (comm->world) {
+    if (ended || world_of(m)->failed) return; // the buffers stay: MPI may still use them
+    if (m->data != MPI_COMM_NULL) MPI_Comm_free(&m->data);
+    free_state(m);
+    return;
+  }
   bool complete = !ended && m->left && m->seen, all_here = complete && say_bye(m);
   if (!complete || all_here) atomic_fetch_sub(&in_use, 1);
   if (m->failed || (complete && !all_here)) return; // the buffers stay: MPI may still use them
   if (!ended && m->data != MPI_COMM_NULL) MPI_Comm_free(&m->data);
   if (!ended && m->control != MPI_COMM_NULL) MPI_Comm_free(&m->control);
   free_state(m);
+}
+
+static uly_status line(uly_comm *world, int n, const int *members, uly_comm **out_line) {
+  mpi *m = of(world);
+  ULY_TRY(check_failed(m));
+  mpi *l = calloc(1, sizeof *l);
+  if (!l || !call_init(&l->gather, n, 1)) {
+    free(l);
+    return fail_all(m, ULY_EXHAUSTED, "no memory for a line of the grid");
+  }
+  l->comm = (uly_comm){.ops = world->ops, .n_ranks = n, .world = world, .members = members};
+  l->crowded = m->crowded;
+  l->data = l->control = MPI_COMM_NULL;
+  int error = MPI_Comm_split(m->data, members[0], world->rank, &l->data);
+  if (error != MPI_SUCCESS) {
+    free_state(l);
+    return check(m, error, "MPI_Comm_split");
+  }
+  MPI_Comm_set_errhandler(l->data, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(l->data, &l->comm.rank);
+  *out_line = &l->comm;
+  return ULY_OK;
 }
 
 static const uly_comm_ops ops = {.name = "mpi",
@@ -531,7 +580,8 @@ static const uly_comm_ops ops = {.name = "mpi",
                                  .send = send_data,
                                  .wait = wait_data,
                                  .abort = give_up,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .line = line};
 
 static void end_mpi(void) {
   int ended = 0;

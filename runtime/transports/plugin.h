@@ -7,7 +7,7 @@
 #include "runtime/transports/transport.h"
 
 // Changes with any change of uly_comm, uly_comm_ops, uly_route or uly_mpi_plugin.
-#define ULY_PLUGIN_API 2
+#define ULY_PLUGIN_API 3
 #define ULY_MPI_PLUGIN_SYMBOL "uly_mpi_plugin_get"
 
 typedef struct uly_mpi_plugin {

@@ -39,6 +39,15 @@ static uly_status nothing(uly_comm *comm, uint32_t channel, const uly_route *rou
 static void give_up(uly_comm *comm, const char *reason) { (void)comm, (void)reason; }
 static void destroy(uly_comm *comm) { free(comm); }
 
+static uly_status line(uly_comm *world, int n, const int *members, uly_comm **out_line) {
+  *out_line = uly_comm_self();
+  if (!*out_line) return uly_comm_fail(world, ULY_EXHAUSTED, "no memory for a communicator");
+  ULY_ASSERT(n == 1);
+  (*out_line)->world = world;
+  (*out_line)->members = members;
+  return ULY_OK;
+}
+
 static const uly_comm_ops ops = {.name = "self",
                                  .mapped = true,
                                  .map = map,
@@ -51,7 +60,8 @@ static const uly_comm_ops ops = {.name = "self",
                                  .send = nothing,
                                  .wait = nothing,
                                  .abort = give_up,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .line = line};
 
 uly_comm *uly_comm_self(void) {
   uly_comm *comm = calloc(1, sizeof *comm);

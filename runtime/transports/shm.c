@@ -29,9 +29,9 @@ struct uly_shm_group {
 };
 
 typedef struct shm {
-  uly_mapped mapped; // first
-  uly_shm_group *group;
-  uint32_t maps; // times that memory was mapped
+  uly_mapped mapped;    // first
+  uly_shm_group *group; // a line's is its world's
+  uint32_t maps;        // of a world: times that memory was mapped
   int processes[ULY_SHM_MAX_RANKS];
   int stop; // event: ends the watcher
   bool watching;
@@ -144,35 +144,42 @@ static int read_letter(int mailbox, letter *l, int *out_fd) {
   return -1;
 }
 
+// The peer whose rank in the world is |member|; −1: none of ours.
+static int peer_of(const uly_comm *comm, int member) {
+  for (int q = 0; q < comm->n_ranks; q++)
+    if (q != comm->rank && uly_comm_member(comm, q) == member) return q;
+  return -1;
+}
+
 // Everyone's descriptor for everyone: sends |fd| to all peers and fills |out_fds|, one a peer (own: -1). On failure those received are closed.
 static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_fds) {
   uly_comm *comm = &s->mapped.comm;
-  double deadline = now() + comm->timeout;
-  int sent = 1, missing = comm->n_ranks - 1;
+  double timeout = uly_comm_world(comm)->timeout, deadline = now() + timeout;
+  int sent = 1, missing = comm->n_ranks - 1, mailbox = s->group->mailbox[uly_comm_member(comm, comm->rank)];
   for (int q = 0; q < comm->n_ranks; q++) out_fds[q] = -1;
   while (sent < comm->n_ranks || missing) {
     uly_mapped_beat(&s->mapped);
-    int did = 0, got = -1, to = (comm->rank + sent) % comm->n_ranks;
+    int did = 0, got = -1, to = uly_comm_member(comm, (comm->rank + sent) % comm->n_ranks);
     if (sent < comm->n_ranks && (did = post_letter(s->group->slot[to], mine, fd)) > 0) sent++;
     if (did == -2) uly_shm_group_report(s->group, to, "is gone");
     letter l;
-    int read = missing ? read_letter(s->group->mailbox[comm->rank], &l, &got) : 0;
-    if (read > 0 && l.kind == mine->kind && l.number == mine->number && l.rank >= 0 && l.rank < comm->n_ranks && l.rank != comm->rank && out_fds[l.rank] < 0) {
-      out_fds[l.rank] = got;
+    int read = missing ? read_letter(mailbox, &l, &got) : 0, from = read > 0 && l.kind == mine->kind && l.number == mine->number ? peer_of(comm, l.rank) : -1;
+    if (from >= 0 && out_fds[from] < 0) {
+      out_fds[from] = got;
       missing--;
     } else if (read || did < 0) {
       if (got >= 0) close(got);
       uly_mapped_fail(s->mapped.board, ULY_IO, "a descriptor cannot be passed between ranks; is the limit on open files too low?");
     } else if (!did) {
-      struct pollfd p = {s->group->mailbox[comm->rank], POLLIN, 0};
+      struct pollfd p = {mailbox, POLLIN, 0};
       poll(&p, 1, 20);
     }
     uly_status status = uly_mapped_check(&s->mapped);
-    if (status == ULY_OK && missing && comm->timeout > 0 && now() > deadline) {
-      char text[128];
+    if (status == ULY_OK && missing && timeout > 0 && now() > deadline) {
+      char text[200];
       int q = 0;
       while (q == comm->rank || out_fds[q] >= 0) q++;
-      snprintf(text, sizeof text, "rank %d did not answer within %g s", q, comm->timeout);
+      snprintf(text, sizeof text, "rank %s did not answer within %g s", uly_comm_name(comm, q).text, timeout);
       uly_mapped_fail(s->mapped.board, ULY_PEER_LOST, text);
       status = uly_mapped_check(&s->mapped);
     }
@@ -220,11 +227,13 @@ static uly_status fail_all(shm *s, uly_status status, const char *text) {
 
 static uly_status check_sizes(shm *s, size_t bytes) {
   uint64_t mine = bytes, all[ULY_SHM_MAX_RANKS];
-  char text[160];
-  ULY_TRY(uly_mapped_all_gather(&s->mapped.comm, &mine, sizeof mine, all));
-  for (int q = 0; q < s->mapped.comm.n_ranks; q++)
+  uly_comm *comm = &s->mapped.comm;
+  char text[300];
+  ULY_TRY(uly_mapped_all_gather(comm, &mine, sizeof mine, all));
+  for (int q = 0; q < comm->n_ranks; q++)
     if (all[q] != mine) {
-      snprintf(text, sizeof text, "rank %d maps %zu bytes, rank %d %llu", s->mapped.comm.rank, bytes, q, (unsigned long long)all[q]);
+      snprintf(text, sizeof text, "rank %s maps %zu bytes, rank %s %llu", uly_comm_name(comm, comm->rank).text, bytes, uly_comm_name(comm, q).text,
+               (unsigned long long)all[q]);
       return fail_all(s, ULY_MISMATCH, text);
     }
   return ULY_OK;
@@ -236,25 +245,26 @@ static uly_status wait_for_all(shm *s) {
   return uly_mapped_all_gather(&s->mapped.comm, &nothing, 0, &nothing);
 }
 
-// The gather in check_sizes also sees to it that no rank sends descriptors of this memory while another still collects those of the last.
+// The gather in check_sizes also sees to it that no rank of the world sends descriptors of this memory while another still collects those of the last.
 static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
   shm *s = of(comm);
-  char text[160];
+  char text[300];
   int fds[ULY_SHM_MAX_RANKS];
   size_t size = whole_pages(bytes);
   memset(out_peers, 0, sizeof *out_peers * (size_t)comm->n_ranks);
   ULY_TRY(check_sizes(s, bytes));
   int own = create_memory(size);
   if (own < 0) {
-    snprintf(text, sizeof text, "rank %d has no memory for %zu bytes of receive buffers: %s", comm->rank, bytes, strerror(errno));
+    snprintf(text, sizeof text, "rank %s has no memory for %zu bytes of receive buffers: %s", uly_comm_name(comm, comm->rank).text, bytes, strerror(errno));
     return fail_all(s, ULY_EXHAUSTED, text);
   }
-  letter mine = {.kind = LETTER_MEMORY, .number = ++s->maps, .rank = comm->rank, .bytes = size};
+  letter mine = {.kind = LETTER_MEMORY, .number = ++of(uly_comm_world(comm))->maps, .rank = uly_comm_member(comm, comm->rank), .bytes = size};
   uly_status status = swap_descriptors(s, &mine, own, fds);
   for (int q = 0; status == ULY_OK && q < comm->n_ranks; q++) {
     out_peers[q] = map_memory(q == comm->rank ? own : fds[q], size);
     if (out_peers[q]) continue;
-    snprintf(text, sizeof text, "rank %d cannot map %zu bytes of rank %d: %s", comm->rank, bytes, q, strerror(errno));
+    snprintf(text, sizeof text, "rank %s cannot map %zu bytes of rank %s: %s", uly_comm_name(comm, comm->rank).text, bytes, uly_comm_name(comm, q).text,
+             strerror(errno));
     status = fail_all(s, ULY_EXHAUSTED, text);
   }
   close(own);
@@ -302,9 +312,22 @@ static uly_status start_watcher(shm *s) {
 
 // ---- life ----
 
+static uly_status line(uly_comm *world, int n, const int *members, uly_comm **out_line) {
+  shm *l = calloc(1, sizeof *l);
+  if (!l) return fail_all(of(world), ULY_EXHAUSTED, "no memory for a line of the grid");
+  l->group = of(world)->group;
+  uly_mapped_init_line(&l->mapped, &of(world)->mapped, n, members);
+  *out_line = &l->mapped.comm;
+  return ULY_OK;
+}
+
 static void destroy(uly_comm *comm) {
   shm *s = of(comm);
   uly_mapped_leave(&s->mapped);
+  if (comm->world) {
+    free(s);
+    return;
+  }
   if (s->watching) {
     uint64_t one = 1;
     if (write(s->stop, &one, sizeof one) == sizeof one) pthread_join(s->watcher, NULL);
@@ -327,7 +350,8 @@ static const uly_comm_ops ops = {.name = "shm",
                                  .send = uly_mapped_send,
                                  .wait = uly_mapped_wait,
                                  .abort = uly_mapped_abort,
-                                 .destroy = destroy};
+                                 .destroy = destroy,
+                                 .line = line};
 
 static bool fits_cores(int n_ranks) {
   cpu_set_t set;

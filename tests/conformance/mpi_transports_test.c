@@ -76,6 +76,7 @@ static const suite_skip callbacks_skips[] = {{"writers_wait", "peers write into 
                                              {"a_rank_gives_up", "how peers learn of it is the host's affair"},
                                              {"a_rank_is_late", "the host's functions have their own deadlines"},
                                              {"a_rank_leaves", "the host's functions have their own deadlines"},
+                                             {"a_line_gives_up", "how peers learn of it is the host's affair"},
                                              {NULL, NULL}};
 
 int main(int argc, char **argv) {

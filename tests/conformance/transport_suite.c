@@ -312,6 +312,117 @@ static void a_rank_leaves(uly_comm *comm, suite_report *report) {
   close_traffic(comm, &t);
 }
 
+// ---- lines ----------------------------------------------------------------------------------------------------------------------------------
+
+// A grid of 2 × n / 2 ranks, and of this rank the lines along x and along y.
+typedef struct two_lines {
+  uly_places places;
+  int members[2][MAX];
+  uly_comm *line[2];
+} two_lines;
+
+static uly_status cut_lines(uly_comm *comm, two_lines *l) {
+  *l = (two_lines){.places = {.grid = {2, {2, comm->n_ranks / 2}}, .names = {"x", "y"}}};
+  for (uint32_t a = 0; a < 2; a++) {
+    int n = l->places.grid.size[a];
+    for (int q = 0; q < n; q++) l->members[a][q] = (int)uly_grid_peer(&l->places.grid, comm->rank, a, q);
+    ULY_TRY(uly_comm_line(comm, n, l->members[a], &l->places, &l->line[a]));
+  }
+  return ULY_OK;
+}
+
+static void end_lines(two_lines *l) {
+  for (int a = 0; a < 2; a++)
+    if (l->line[a]) l->line[a]->ops->destroy(l->line[a]);
+}
+
+static void gather_in_line(uly_comm *comm, int round, suite_report *report) {
+  int32_t mine = uly_comm_member(comm, comm->rank) * 100 + round, all[MAX];
+  CHECK_OK(comm->ops->all_gather(comm, &mine, sizeof mine, all));
+  for (int q = 0; q < comm->n_ranks; q++) CHECK(all[q] == uly_comm_member(comm, q) * 100 + round, "round %d: member %d gathered %d", round, q, (int)all[q]);
+}
+
+static void lines(uly_comm *comm, suite_report *report) {
+  two_lines l;
+  traffic t[2];
+  uint32_t channel[2];
+  uint64_t want = 0;
+  if (comm->n_ranks % 2) return;
+  CHECK_OK(cut_lines(comm, &l));
+  for (int a = 0; a < 2; a++) {
+    CHECK(l.line[a]->n_ranks == l.places.grid.size[a] && l.members[a][l.line[a]->rank] == comm->rank, "a line has other ranks");
+    CHECK_OK(open_traffic(l.line[a], &t[a], a));
+    CHECK_OK(l.line[a]->ops->open(l.line[a], 2, program_a, &channel[a]));
+  }
+  enum { ROUNDS = 40 };
+  for (int round = 0; round < ROUNDS && !report->failed; round++) {
+    for (int a = 0; a < 2; a++) CHECK_OK(l.line[a]->ops->post(l.line[a], channel[a], &t[a].route));
+    for (int a = 1; a >= 0; a--) CHECK_OK(write_and_send(l.line[a], channel[a], &t[a], a, round));
+    for (int a = 0; a < 2; a++) CHECK_OK(wait_and_check(l.line[a], channel[a], &t[a], round, report));
+    for (int a = 0; a < 2 && !report->failed; a++) gather_in_line(l.line[(a + round) % 2], round, report);
+  }
+  for (int a = 0; a < 2; a++) {
+    uint64_t sent = 0;
+    for (int q = 0; q < l.line[a]->n_ranks; q++) sent += q == l.line[a]->rank ? 0 : (uint64_t)t[a].bytes[0][q] * ROUNDS;
+    CHECK(l.line[a]->sent_bytes == sent, "%llu bytes counted, %llu sent", (unsigned long long)l.line[a]->sent_bytes, (unsigned long long)sent);
+    want += sent;
+    l.line[a]->ops->close(l.line[a], channel[a]);
+    close_traffic(l.line[a], &t[a]);
+  }
+  CHECK(comm->sent_bytes == want, "the world counted %llu bytes, its lines %llu", (unsigned long long)comm->sent_bytes, (unsigned long long)want);
+  end_lines(&l);
+}
+
+// What one line finds wrong fails the others too, and names ranks of the world.
+static void lines_differ(uly_comm *comm, suite_report *report) {
+  two_lines l;
+  traffic t;
+  uint32_t channel;
+  unsigned char mine[8] = {0}, all[8 * MAX];
+  char names[2][64];
+  if (comm->n_ranks % 2) return;
+  CHECK_OK(cut_lines(comm, &l));
+  comm = l.line[0];
+  uly_comm *world = comm->world;
+  CHECK_OK(open_traffic(comm, &t, 1));
+  CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
+  if (world->rank == world->n_ranks - 2) t.bytes[2][1] += 8;
+  uly_status status = until_it_fails(comm, channel, &t, 1);
+  if (world->rank >= world->n_ranks - 2) {
+    CHECK_FAILS(status, ULY_MISMATCH, "the test's");
+    for (int i = 0; i < 2; i++) {
+      snprintf(names[i], sizeof names[i], "rank %d (x %d, y %d)", world->n_ranks - 2 + i, i, world->n_ranks / 2 - 1);
+      CHECK(strstr(comm->error, names[i]), "\"%s\" does not name %s", comm->error, names[i]);
+    }
+  }
+  status = world->ops->all_gather(world, mine, sizeof mine, all);
+  CHECK(status != ULY_OK, "a world with a failed line works on");
+  status = l.line[1]->ops->all_gather(l.line[1], mine, sizeof mine, all);
+  CHECK(status != ULY_OK, "a line beside a failed one works on");
+  close_traffic(comm, &t);
+  end_lines(&l);
+}
+
+static void a_line_gives_up(uly_comm *comm, suite_report *report) {
+  two_lines l;
+  unsigned char mine[8] = {0}, all[8 * MAX];
+  if (comm->n_ranks % 2) return;
+  CHECK_OK(cut_lines(comm, &l));
+  double begin = now();
+  if (comm->rank == 1) {
+    nap(0.05);
+    l.line[1]->ops->abort(l.line[1], "the dog ate it");
+  }
+  uly_status status = comm->rank == 1 ? ULY_CANCELLED : comm->ops->all_gather(comm, mine, sizeof mine, all);
+  CHECK(status == ULY_CANCELLED, "status %d", (int)status);
+  comm = l.line[0];
+  status = comm->ops->all_gather(comm, mine, sizeof mine, all);
+  CHECK_FAILS(status, ULY_CANCELLED, "the dog ate it");
+  CHECK(strstr(comm->error, comm->world->n_ranks > 2 ? "rank 1 (x 1, y 0)" : "rank 1 "), "\"%s\" does not name the rank", comm->error);
+  CHECK(now() - begin < 2, "it took %g s to find out", now() - begin);
+  end_lines(&l);
+}
+
 // ---- a program ------------------------------------------------------------------------------------------------------------------------------
 
 static void run_program(uly_comm *comm, const fx_program *f, tag_shape shape, int64_t s, suite_report *report) {
@@ -359,6 +470,9 @@ const suite_test suite_tests[] = {
     {"a_rank_gives_up", a_rank_gives_up, 2, 20},
     {"a_rank_is_late", a_rank_is_late, 2, 0.5},
     {"a_rank_leaves", a_rank_leaves, 2, 20},
+    {"lines", lines, 2, 20},
+    {"lines_differ", lines_differ, 4, 20},
+    {"a_line_gives_up", a_line_gives_up, 2, 20},
 };
 const int suite_n_tests = sizeof suite_tests / sizeof *suite_tests;
 

@@ -74,8 +74,8 @@ static fx_program *grid_program(void) {
 
 typedef struct seat {
   uly_loaded *loaded;
-  uly_comm *comms[2];
-  int64_t s, out;
+  uly_comm *world, *comms[2]; // one or the other
+  int64_t s, out, grid[2];
   uly_status status;
   uly_error error;
 } seat;
@@ -83,7 +83,7 @@ typedef struct seat {
 static void *rank_main(void *argument) {
   seat *me = argument;
   uly_bound *bound = NULL;
-  uly_bind_options options = {.symbols = &me->s, .comms = {me->comms[0], me->comms[1]}, .threads = 1};
+  uly_bind_options options = {.symbols = &me->s, .world = me->world, .comms = {me->comms[0], me->comms[1]}, .grid = {me->grid[0], me->grid[1]}, .threads = 1};
   void *tensors[] = {&me->out};
   me->status = uly_bind(me->loaded, &options, &me->error, &bound);
   for (int i = 0; i < 5 && me->status == ULY_OK; i++) me->status = uly_run(bound, tensors, &me->error);
@@ -145,7 +145,114 @@ static void a_corner_disagrees(void **state) {
   fx_destroy(f);
 }
 
+// ---- grids that are cut from one communicator --------------------------------------------------------------------------------------------------
+
+static void run_world(fx_program *f, seat *seats, int n) {
+  uly_error error;
+  uly_loaded *loaded;
+  uly_comm *world[RANKS];
+  pthread_t threads[RANKS];
+  assert_int_equal(uly_loaded_create(&f->model, &error, &loaded), ULY_OK);
+  assert_int_equal(uly_comm_local_create(n, world), ULY_OK);
+  for (int r = 0; r < n; r++) {
+    seats[r].loaded = loaded;
+    seats[r].world = world[r];
+    world[r]->timeout = 20;
+    pthread_create(&threads[r], NULL, rank_main, &seats[r]);
+  }
+  for (int r = 0; r < n; r++) pthread_join(threads[r], NULL);
+  for (int r = 0; r < n; r++) world[r]->ops->destroy(world[r]);
+  uly_loaded_destroy(loaded);
+}
+
+static void world_is_cut(void **state) {
+  (void)state;
+  static const struct {
+    int64_t given[2], n0, n1;
+  } cases[] = {{{2, 3}, 2, 3}, {{3, 2}, 3, 2}, {{0, 0}, 6, 1}, {{2, 0}, 2, 3}, {{0, 2}, 3, 2}, {{0, 6}, 1, 6}, {{1, 0}, 1, 6}, {{6, 1}, 6, 1}};
+  fx_program *f = grid_program();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    seat seats[RANKS] = {0};
+    int64_t n0 = cases[i].n0, n1 = cases[i].n1;
+    for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = 7, .grid = {cases[i].given[0], cases[i].given[1]}};
+    run_world(f, seats, RANKS);
+    for (int r = 0; r < RANKS; r++) {
+      if (seats[r].status != ULY_OK) fail_msg("case %zu, rank %d: %s", i, r, seats[r].error.text);
+      assert_int_equal(seats[r].out, RANKS * 7 + 100 * n0 * (n1 * (n1 - 1) / 2) + n1 * (n0 * (n0 - 1) / 2));
+    }
+  }
+  fx_destroy(f);
+}
+
+static void grids_that_do_not_fit(void **state) {
+  (void)state;
+  static const struct {
+    int64_t given[2];
+    const char *says;
+  } cases[] = {{{2, 2}, "the grid sp=2,dp=2 has 4 ranks, which does not go with 6"},
+               {{4, 0}, "the grid sp=4 has 4 ranks, which does not go with 6"},
+               {{0, 7}, "the grid dp=7 has 7 ranks, which does not go with 6"},
+               {{INT64_MAX, 3}, "which does not go with 6"},
+               {{-1, 0}, "grid axis sp has -1 ranks"}};
+  fx_program *f = grid_program();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    seat seats[RANKS] = {0};
+    for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = 7, .grid = {cases[i].given[0], cases[i].given[1]}};
+    run_world(f, seats, RANKS);
+    for (int r = 0; r < RANKS; r++)
+      if (seats[r].status != ULY_INVALID_ARGUMENT || !strstr(seats[r].error.text, cases[i].says))
+        fail_msg("case %zu, rank %d: status %d, \"%s\"", i, r, (int)seats[r].status, seats[r].error.text);
+  }
+  fx_destroy(f);
+}
+
+static void ranks_give_other_grids(void **state) {
+  (void)state;
+  fx_program *f = grid_program();
+  seat seats[RANKS] = {0};
+  for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = 7, .grid = {r == 4 ? 3 : 2, 0}};
+  run_world(f, seats, RANKS);
+  for (int r = 0; r < RANKS; r++)
+    if (seats[r].status != ULY_MISMATCH || !strstr(seats[r].error.text, "rank 0 has the grid sp=2,dp=3, rank 4 sp=3,dp=2"))
+      fail_msg("rank %d: status %d, \"%s\"", r, (int)seats[r].status, seats[r].error.text);
+  for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = 7, .grid = {r == 4 ? 5 : 2, 0}};
+  run_world(f, seats, RANKS);
+  for (int r = 0; r < RANKS; r++)
+    if (seats[r].status != ULY_INVALID_ARGUMENT || !strstr(seats[r].error.text, "the grid sp=5 has 5 ranks, which does not go with 6"))
+      fail_msg("rank %d: status %d, \"%s\"", r, (int)seats[r].status, seats[r].error.text);
+  for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = r == 5 ? 8 : 7, .grid = {2, 3}};
+  run_world(f, seats, RANKS);
+  for (int r = 0; r < RANKS; r++) {
+    char place[40];
+    snprintf(place, sizeof place, "[rank %d] (sp %d, dp %d) ", r, r % 2, r / 2);
+    if (seats[r].status != ULY_MISMATCH || !strstr(seats[r].error.text, "rank 0 has S = 7, rank 5 has S = 8") ||
+        strncmp(seats[r].error.text, place, strlen(place)) != 0)
+      fail_msg("rank %d: status %d, \"%s\"", r, (int)seats[r].status, seats[r].error.text);
+  }
+  fx_destroy(f);
+}
+
+static void one_axis_for_some_of_the_ranks(void **state) {
+  (void)state;
+  fx_program *f = fx_create();
+  uint32_t s = fx_symbol(f, "S", 1);
+  fx_axis(f, "sp");
+  fx_tensor(f, ULY_OUTPUT, "out", ULY_I64, 1, &s);
+  fx_entry(f, "nothing", 0, 1, 0, 0);
+  fx_finish(f);
+  seat seats[RANKS] = {0};
+  for (int r = 0; r < RANKS; r++) seats[r] = (seat){.s = 7, .grid = {3, 0}};
+  run_world(f, seats, RANKS);
+  for (int r = 0; r < RANKS; r++)
+    if (seats[r].status != ULY_INVALID_ARGUMENT || !strstr(seats[r].error.text, "the grid sp=3 has 3 of 6 ranks") ||
+        !strstr(seats[r].error.text, "`grid sp(S), dp(B)`"))
+      fail_msg("rank %d: status %d, \"%s\"", r, (int)seats[r].status, seats[r].error.text);
+  fx_destroy(f);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_over_both_axes), cmocka_unit_test(a_corner_disagrees)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_over_both_axes),    cmocka_unit_test(a_corner_disagrees),
+                                     cmocka_unit_test(world_is_cut),           cmocka_unit_test(grids_that_do_not_fit),
+                                     cmocka_unit_test(ranks_give_other_grids), cmocka_unit_test(one_axis_for_some_of_the_ranks)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
