@@ -1,6 +1,7 @@
 // Reads the command line and prints help: see args.h.
 #include "driver/args.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #define ON(command) (1u << ULY_COMMAND_##command)
@@ -8,7 +9,7 @@
 #define NONE 0u
 
 const uly_command_info uly_commands[ULY_N_COMMANDS] = {
-#define COMMAND(id, name, operands, n_operands, summary) [ULY_COMMAND_##id] = {name, operands, summary, n_operands},
+#define COMMAND(id, name, operands, n_operands, summary) [ULY_COMMAND_##id] = {#name, operands, summary, n_operands},
 #include "driver/commands.def"
 };
 
@@ -119,10 +120,19 @@ static bool find_command(int argc, char **argv, uly_args *args, int *out_at, uly
   return true;
 }
 
+static bool check_operands(const uly_args *args, uly_text *error) {
+  const uly_command_info *c = &uly_commands[args->command];
+  int n = args->n_operands, least = abs(c->n_operands);
+  if (n < least) return uly_text_add(error, "`ulyc %s` wants a file: %s", c->name, c->operands), false;
+  if (n > least && c->n_operands >= 0) return uly_text_add(error, "`ulyc %s` takes %d file%s, %d given", c->name, least, least == 1 ? "" : "s", n), false;
+  return true;
+}
+
 bool uly_args_parse(uly_arena *arena, int argc, char **argv, uly_args *out_args, uly_text *error) {
-  int command_at = 0, n_operands = 0;
+  int command_at = 0;
   *out_args = (uly_args){.command = ULY_COMMAND_COMPILE};
   if (!find_command(argc, argv, out_args, &command_at, error)) return false;
+  out_args->operands = ULY_NEW_ARRAY(arena, const char *, argc + 1);
   bool options_end = false;
   for (int i = 1; i < argc; i++) {
     if (i == command_at) continue;
@@ -132,19 +142,14 @@ bool uly_args_parse(uly_arena *arena, int argc, char **argv, uly_args *out_args,
       if (!parse_option(arena, argc, argv, &i, out_args, error)) return false;
     } else {
       out_args->has_command = true;
-      out_args->operand = argv[i];
-      n_operands++;
+      out_args->operands[out_args->n_operands++] = argv[i];
     }
   }
   for (int i = 0; i < ULY_N_OPTIONS; i++)
     if (out_args->given[i] && (uly_options[i].commands == ULY_ANY_COMMAND || uly_options[i].commands == NONE)) return true; // prints something and ends
   if (argc < 2) return true;
   out_args->has_command = true;
-  const uly_command_info *c = &uly_commands[out_args->command];
-  if (n_operands < c->n_operands) return uly_text_add(error, "`ulyc %s` wants a file: %s", c->name, c->operands), false;
-  if (n_operands > c->n_operands)
-    return uly_text_add(error, "`ulyc %s` takes %d file%s, %d given", c->name, c->n_operands, c->n_operands == 1 ? "" : "s", n_operands), false;
-  return true;
+  return check_operands(out_args, error);
 }
 
 void uly_args_option_text(uly_text *out, const uly_option_info *o) {

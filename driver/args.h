@@ -22,7 +22,7 @@ typedef enum uly_option {
 
 typedef struct uly_command_info {
   const char *name, *operands, *summary;
-  int n_operands;
+  int n_operands; // exactly; −n: at least n
 } uly_command_info;
 
 typedef struct uly_option_info {
@@ -43,7 +43,8 @@ typedef struct uly_args {
   const char *value[ULY_N_OPTIONS]; // of the last one given
   uly_str *defines;                 // every -D
   int32_t n_defines;
-  const char *operand; // NULL where the command has none
+  const char **operands; // as many as the command takes
+  int32_t n_operands;
 } uly_args;
 
 // False: |error| says why, in a line or two, and the exit code is 2.

@@ -170,7 +170,7 @@ static void add_unsupported(uly_driver *d, const uly_graph *graph) {
   if (!graph->n_unsupported) uly_text_add(&d->out, "everything in this spec can be compiled\n");
   for (int32_t i = 0; i < graph->n_unsupported; i++) {
     const uly_graph_unsupported *u = &graph->unsupported[i];
-    uly_text_add(&d->out, "%s:%u:%u: not yet: %.*s\n", d->args.operand, u->loc.line, u->loc.column, ULY_STR_ARG(u->what));
+    uly_text_add(&d->out, "%s:%u:%u: not yet: %.*s\n", d->args.operands[0], u->loc.line, u->loc.column, ULY_STR_ARG(u->what));
   }
 }
 

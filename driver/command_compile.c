@@ -37,7 +37,7 @@ static uly_status check_output(uly_driver *d, const char *path) {
   uly_error error = {0};
   uly_output output = {0};
   struct stat spec, old;
-  if (stat(d->args.operand, &spec) == 0 && stat(path, &old) == 0 && spec.st_dev == old.st_dev && spec.st_ino == old.st_ino) {
+  if (stat(d->args.operands[0], &spec) == 0 && stat(path, &old) == 0 && spec.st_dev == old.st_dev && spec.st_ino == old.st_ino) {
     uly_text_add(&d->error, "the output `%s` would overwrite the spec", path);
     return ULY_INVALID_ARGUMENT;
   }
@@ -74,14 +74,14 @@ static uly_status write_model(uly_driver *d, int fd, const char *path) {
 
 uly_status uly_command_compile(uly_driver *d) {
   uly_lower_options options = {
-      .source_name = uly_str_of(d->args.operand),
+      .source_name = uly_str_of(d->args.operands[0]),
       .march = d->args.value[ULY_OPTION_MARCH],
       .passes = d->args.value[ULY_OPTION_PASSES],
       .print_after = d->args.value[ULY_OPTION_PRINT_AFTER],
       .stop_after = d->args.value[ULY_OPTION_STOP_AFTER],
       .print_to = stdout,
   };
-  const char *path = d->args.value[ULY_OPTION_OUTPUT] ? d->args.value[ULY_OPTION_OUTPUT] : default_output(d->arena, d->args.operand);
+  const char *path = d->args.value[ULY_OPTION_OUTPUT] ? d->args.value[ULY_OPTION_OUTPUT] : default_output(d->arena, d->args.operands[0]);
   uly_graph *graph;
   void *compile;
   ULY_TRY(parse_level(d, &options.level));

@@ -70,7 +70,7 @@ uly_status uly_command_inspect(uly_driver *d) {
   uly_error error = {0};
   uly_note note;
   uly_tables tables;
-  uly_status status = uly_model_inspect(d->args.operand, &error, &note, &tables);
+  uly_status status = uly_model_inspect(d->args.operands[0], &error, &note, &tables);
   if (status != ULY_OK) {
     uly_text_add(&d->error, "%s", error.text);
     return status;

@@ -12,7 +12,7 @@ uly_status uly_command_opt(uly_driver *d) {
       .print_to = stdout,
   };
   ULY_TRY(uly_driver_lower(d, "uly_lower_opt", &opt));
-  int code = ((uly_lower_opt_fn *)(uintptr_t)opt)(d->args.operand, &options);
+  int code = ((uly_lower_opt_fn *)(uintptr_t)opt)(d->args.operands[0], &options);
   if (code == 0) return ULY_OK;
   fflush(stdout);
   exit(code);

@@ -17,8 +17,11 @@ typedef struct uly_driver {
 } uly_driver;
 
 typedef uly_status uly_command_fn(uly_driver *driver);
-uly_command_fn uly_command_compile, uly_command_check, uly_command_inspect, uly_command_opt, uly_command_env;
+#define COMMAND(id, name, operands, n_operands, summary) uly_command_fn uly_command_##name;
+#include "driver/commands.def"
 
+// A file's bytes, or those of standard input where |path| is "-": one byte more than |most| where there are more. May be a pipe.
+ULY_MUST_USE uly_status uly_driver_read(uly_driver *driver, const char *path, size_t most, uly_str *out_text);
 // Reads and checks the spec that the command line names. The source is diags.sources[0].
 ULY_MUST_USE uly_status uly_driver_read_spec(uly_driver *driver, uly_graph **out_graph);
 

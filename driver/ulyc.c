@@ -9,13 +9,13 @@
 #include "runtime/io/files.h"
 
 static uly_command_fn *const functions[ULY_N_COMMANDS] = {
-    [ULY_COMMAND_COMPILE] = uly_command_compile, [ULY_COMMAND_CHECK] = uly_command_check, [ULY_COMMAND_INSPECT] = uly_command_inspect,
-    [ULY_COMMAND_OPT] = uly_command_opt,         [ULY_COMMAND_ENV] = uly_command_env,
+#define COMMAND(id, name, operands, n_operands, summary) [ULY_COMMAND_##id] = uly_command_##name,
+#include "driver/commands.def"
 };
 
-// At most one byte more than a spec may have, so that the frontend sees and reports what is too large. May be a pipe.
-static uly_status read_text(uly_driver *d, const char *path, uly_str *out_text) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+uly_status uly_driver_read(uly_driver *d, const char *path, size_t most, uly_str *out_text) {
+  bool standard = strcmp(path, "-") == 0;
+  int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     uly_text_add(&d->error, "cannot open %s: %s", path, strerror(errno));
     return ULY_IO;
@@ -23,7 +23,7 @@ static uly_status read_text(uly_driver *d, const char *path, uly_str *out_text) 
   char *data = NULL;
   size_t n = 0, cap = 0;
   ssize_t got = 1;
-  while (got != 0 && n <= ULY_MAX_SOURCE_BYTES) {
+  while (got != 0 && n <= most) {
     if (n == cap) {
       size_t more = cap ? 2 * cap : 1 << 16;
       data = uly_arena_grow(d->arena, data, cap, more);
@@ -33,16 +33,16 @@ static uly_status read_text(uly_driver *d, const char *path, uly_str *out_text) 
     if (got < 0 && errno != EINTR) break;
     if (got > 0) n += (size_t)got;
   }
-  if (got < 0) uly_text_add(&d->error, "cannot read %s: %s", path, strerror(errno));
-  close(fd);
-  *out_text = (uly_str){data, n};
+  if (got < 0) uly_text_add(&d->error, "cannot read %s: %s", standard ? "standard input" : path, strerror(errno));
+  if (!standard) close(fd);
+  *out_text = (uly_str){data, n < most + 1 ? n : most + 1};
   return got < 0 ? ULY_IO : ULY_OK;
 }
 
 uly_status uly_driver_read_spec(uly_driver *d, uly_graph **out_graph) {
   uly_str text;
-  ULY_TRY(read_text(d, d->args.operand, &text));
-  *out_graph = uly_spec_read(d->arena, &d->diags, uly_str_of(d->args.operand), text, d->args.defines, d->args.n_defines);
+  ULY_TRY(uly_driver_read(d, d->args.operands[0], ULY_MAX_SOURCE_BYTES, &text));
+  *out_graph = uly_spec_read(d->arena, &d->diags, uly_str_of(d->args.operands[0]), text, d->args.defines, d->args.n_defines);
   return *out_graph ? ULY_OK : ULY_INVALID_INPUT;
 }
 

@@ -1,10 +1,21 @@
 // Reads arbitrary bytes as a spec: the frontend reports or accepts, and never crashes, hangs or loses memory. Without libFuzzer a program that reads
 // every file of the folders given, whole, cut short and with bytes changed.
+#include "frontend/format.h"
 #include "frontend/spec.h"
 
 #include <dirent.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+// What parses can be laid out, and is then laid out.
+static void check_layout(uly_arena *arena, uly_str text) {
+  uly_str once, twice;
+  uly_diags diags;
+  uly_diags_init(&diags, arena);
+  if (uly_format(arena, &diags, uly_diags_add_source(&diags, ULY_STR("fuzz"), text), &once) != ULY_OK) return;
+  ULY_ASSERT(uly_format(arena, &diags, uly_diags_add_source(&diags, ULY_STR("laid out"), once), &twice) == ULY_OK);
+  ULY_ASSERT(uly_str_equal(once, twice));
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   uly_arena *arena = uly_arena_create();
@@ -13,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   const uly_graph *graph = uly_spec_read(arena, &diags, ULY_STR("fuzz"), (uly_str){(const char *)data, n}, NULL, 0);
   ULY_ASSERT((graph != NULL) == (diags.n_errors == 0));
   uly_diags_text(&diags);
+  check_layout(arena, (uly_str){(const char *)data, n});
   uly_arena_destroy(arena);
   return 0;
 }
