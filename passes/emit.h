@@ -131,13 +131,13 @@ int32_t uly_call_add_val(uly_call_builder *c, uint32_t node); // equal nodes sha
 void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const char *name);
 
 // ---- hooks
-// How logical dims become the indices i0, i1, i2, c of a kernel.
+// How logical dims become the indices i0 … i4, c of a kernel.
 typedef struct uly_space {
   uly_type type;
   uly_layout layout;
   int32_t index[ULY_GRAPH_MAX_DIMS]; // by logical dim
 } uly_space;
-bool uly_space_of(uly_emitter *e, const uly_type *type, uly_space *out_space); // false: more than four dims
+uly_space uly_space_of(uly_emitter *e, const uly_type *type);
 // Sets the sizes of a ROWS call's index space (those of ROWSUM have the same slots); returns the number of rows.
 uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space);
 // A call of an outlined function: its operations, and the places of its arguments.
@@ -191,8 +191,8 @@ typedef struct uly_move_end {
   bool peer_strides;             // strides are nodes of the peer
 } uly_move_end;
 // Copies a value with these local sizes, dims in the order given (outermost first).
-bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
+void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
                    const uly_move_end *to);
-bool uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to);
+void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to);
 
 #endif

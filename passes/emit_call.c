@@ -70,11 +70,12 @@ void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const c
 
 // ---- hooks
 
-bool uly_space_of(uly_emitter *e, const uly_type *type, uly_space *out_space) {
-  *out_space = (uly_space){.type = *type, .layout = uly_layout_of(e->program, &e->ir->names, type)};
-  int32_t rank = out_space->layout.rank;
-  for (int32_t i = 0; i < rank; i++) out_space->index[out_space->layout.order[i]] = i == rank - 1 ? ULY_HOOK_INDICES - 1 : i;
-  return rank <= ULY_HOOK_INDICES;
+uly_space uly_space_of(uly_emitter *e, const uly_type *type) {
+  uly_space space = {.type = *type, .layout = uly_layout_of(e->program, &e->ir->names, type)};
+  _Static_assert((int)ULY_GRAPH_MAX_DIMS <= (int)ULY_HOOK_INDICES, "an index for every dim");
+  int32_t rank = space.layout.rank;
+  for (int32_t i = 0; i < rank; i++) space.index[space.layout.order[i]] = i == rank - 1 ? ULY_HOOK_INDICES - 1 : i;
+  return space;
 }
 
 uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space) {
@@ -99,7 +100,7 @@ static bool is_const(const uly_program *p, uint32_t node, int64_t value) { retur
 // The operand at index[d] over its dim d (-1: not indexed).
 uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access) {
   uly_program *p = c->e->program;
-  uly_hook_operand o = {.op = uly_call_add_op(c, place->operand, access), .dtype = type->tensor.dtype, .stride = {-1, -1, -1, -1}};
+  uly_hook_operand o = {.op = uly_call_add_op(c, place->operand, access), .dtype = type->tensor.dtype};
   uint32_t sum[ULY_HOOK_INDICES];
   for (int i = 0; i < ULY_HOOK_INDICES; i++) sum[i] = uly_program_const(p, 0);
   for (int32_t d = 0; d < type->tensor.rank; d++)
@@ -109,7 +110,8 @@ uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place
 }
 
 uly_hook uly_hook_empty(int n_inputs) {
-  uly_hook hook = {.present = true, .n_inputs = n_inputs, .start = {-1, -1, -1, -1}, .out = {.op = -1}};
+  uly_hook hook = {.present = true, .n_inputs = n_inputs, .out = {.op = -1}};
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) hook.start[i] = -1;
   for (int i = 0; i < ULY_MAX_SYMBOLS; i++) hook.size[i] = -1;
   return hook;
 }

@@ -3,15 +3,13 @@
 
 static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
 
-enum { MOVE_DIMS = 3 };
-
 typedef struct run {
-  int32_t dims[MOVE_DIMS]; // logical dims of the three loops, -1 where a loop has one step
+  int32_t dims[ULY_MOVE_DIMS]; // logical dims of the loops, -1 where a loop has one step
   uint32_t bytes;
 } run;
 
 // Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
-static bool find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
+static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
   uint32_t n = uly_program_const(p, 1);
   int32_t loops = rank;
   while (loops > 0) {
@@ -22,14 +20,21 @@ static bool find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_
     loops--;
   }
   out->bytes = uly_scale(p, n, uly_dtype_bytes(dtype));
-  for (int32_t i = 0; i < MOVE_DIMS; i++) out->dims[i] = i < loops ? order[i] : -1;
-  return loops <= MOVE_DIMS;
+  _Static_assert((int)ULY_GRAPH_MAX_DIMS <= (int)ULY_MOVE_DIMS, "a loop for every dim");
+  for (int32_t i = 0; i < ULY_MOVE_DIMS; i++) out->dims[i] = i < loops ? order[i] : -1;
 }
 
 static int32_t loop_of(const run *r, int32_t dim) {
-  for (int32_t i = 0; i < MOVE_DIMS; i++)
+  for (int32_t i = 0; i < ULY_MOVE_DIMS; i++)
     if (r->dims[i] == dim) return i;
   return -1;
+}
+
+// Of all loops: a kernel that has one number a peer reads them all.
+static void set_strides(uly_call_builder *c, int32_t slot, const run *r, int32_t bytes, const uint32_t *stride, int32_t axis) {
+  uly_program *p = c->e->program;
+  for (int32_t i = 0; i < ULY_MOVE_DIMS; i++)
+    uly_call_set_peers(c, slot + i, r->dims[i] < 0 ? uly_program_const(p, 0) : uly_scale(p, stride[r->dims[i]], bytes), axis);
 }
 
 static void set_source(uly_call_builder *c, const run *r, int32_t bytes, const uly_place *from) {
@@ -38,8 +43,7 @@ static void set_source(uly_call_builder *c, const run *r, int32_t bytes, const u
   uly_call_set_op(c, ULY_MOVE_SRC, from->operand, ULY_READ);
   uly_call_set_val(c, ULY_MOVE_SRC_EACH, uly_program_const(p, from->segmented));
   uly_call_set_val(c, ULY_MOVE_SRC_DIM, uly_program_const(p, from->segmented ? loop_of(r, from->seg_dim) : -1));
-  for (int32_t i = 0; i < MOVE_DIMS; i++)
-    if (r->dims[i] >= 0) uly_call_set_peers(c, ULY_MOVE_SRC_0 + i, uly_scale(p, from->stride[r->dims[i]], bytes), axis);
+  set_strides(c, ULY_MOVE_SRC_0, r, bytes, from->stride, axis);
   if (!from->segmented) return;
   uly_call_set_peers(c, ULY_MOVE_SRC_OFFSET, uly_scale(p, from->seg_offset, bytes), axis);
   uly_call_set_peers(c, ULY_MOVE_SRC_FIRST, from->seg_first, axis);
@@ -52,8 +56,7 @@ static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, co
   uly_call_set_op(c, ULY_MOVE_DST, to->place.operand, ULY_WRITE);
   uly_call_set_val(c, ULY_MOVE_DST_EACH, uly_program_const(p, axis >= 0));
   uly_call_set_val(c, ULY_MOVE_DST_DIM, uly_program_const(p, to->peers && to->cut >= 0 ? loop_of(r, to->cut) : -1));
-  for (int32_t i = 0; i < MOVE_DIMS; i++)
-    if (r->dims[i] >= 0) uly_call_set_peers(c, ULY_MOVE_DST_0 + i, uly_scale(p, to->place.stride[r->dims[i]], bytes), axis);
+  set_strides(c, ULY_MOVE_DST_0, r, bytes, to->place.stride, axis);
   if (to->peers && to->offset != ULY_NONE) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_scale(p, to->offset, bytes), axis);
   else if (axis >= 0) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_program_const(p, 0), axis);
   if (!to->peers || to->cut < 0) return;
@@ -61,24 +64,23 @@ static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, co
   uly_call_set_peers(c, ULY_MOVE_DST_COUNT, to->count, to->axis);
 }
 
-bool uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to) {
+void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to) {
   uly_program *p = e->program;
   run r;
-  if (!find_run(p, dtype, rank, order, sizes, from, to, &r)) return uly_emit_unsupported(e, op, "a copy of a tensor with more than three dims that are not dense");
+  find_run(p, dtype, rank, order, sizes, from, to, &r);
   uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_MOVE, ULY_MOVE_N_OPS, ULY_MOVE_N_VALS);
   int32_t bytes = uly_dtype_bytes(dtype);
-  for (int32_t i = 0; i < MOVE_DIMS; i++) uly_call_set_val(&c, ULY_MOVE_N0 + i, r.dims[i] >= 0 ? sizes[r.dims[i]] : uly_program_const(p, 1));
+  for (int32_t i = 0; i < ULY_MOVE_DIMS; i++) uly_call_set_val(&c, ULY_MOVE_N0 + i, r.dims[i] >= 0 ? sizes[r.dims[i]] : uly_program_const(p, 1));
   uly_call_set_val(&c, ULY_MOVE_BYTES, r.bytes);
   set_source(&c, &r, bytes, &from->place);
   set_destination(&c, &r, bytes, to);
   uly_call_end(&c, c.vals[ULY_MOVE_N0].node, ULY_NONE, "move");
-  return true;
 }
 
-bool uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to) {
+void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to) {
   uly_layout layout = uly_layout_of(e->program, &e->ir->names, type);
   uly_move_end source = {.place = *from}, target = {.place = *to};
-  return uly_emit_move(e, op, type->tensor.dtype, layout.rank, layout.order, layout.local, &source, &target);
+  uly_emit_move(e, op, type->tensor.dtype, layout.rank, layout.order, layout.local, &source, &target);
 }
 
 // ---- views
@@ -145,8 +147,7 @@ static uly_place partner(const turn *t, uly_place place, int which) {
 // y0 = x0 cos − x1 sin;  y1 = x1 cos + x0 sin
 static void turn_one(const turn *t, int which) {
   uly_emitter *e = t->e;
-  uly_space space;
-  uly_space_of(e, &t->half, &space);
+  uly_space space = uly_space_of(e, &t->half);
   uly_call_builder c = uly_call_begin(e, t->op, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
   uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = t->rope / 2};
@@ -191,5 +192,6 @@ bool uly_emit_rope(uly_emitter *e, MlirOperation op) {
   uint32_t skip = uly_program_const(e->program, t.rope);
   uly_place from = uly_emit_offset(e, t.from, uly_mul(e->program, skip, t.from.stride[last]), t.x.tensor.dtype);
   uly_place to = uly_emit_offset(e, t.to, uly_mul(e->program, skip, t.to.stride[last]), t.x.tensor.dtype);
-  return uly_emit_copy(e, op, &rest, &from, &to);
+  uly_emit_copy(e, op, &rest, &from, &to);
+  return true;
 }

@@ -27,8 +27,7 @@ static bool emit_map(const uly_site *site, MlirOperation map) {
   uly_emitter *e = site->e;
   MlirValue result = uly_op_result(site->call, 0);
   uly_type type = uly_type_of(e->ir, result);
-  uly_space space;
-  if (!uly_space_of(e, &type, &space)) return uly_emit_unsupported(e, site->call, "elementwise code on more than four dims");
+  uly_space space = uly_space_of(e, &type);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
   uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.rows = (uly_rows_desc){.mode = ULY_ROWS_MAP, .cols = const_cols(e->program, &c)};
@@ -77,8 +76,7 @@ bool uly_emit_rows(const uly_site *site) {
     if (is_null(op)) return emit_map(site, last);
   }
   uly_type x = uly_type_of(e->ir, operand(op, 0));
-  uly_space space;
-  if (!uly_space_of(e, &x, &space)) return uly_emit_unsupported(e, site->call, "a norm or sum over more than four dims");
+  uly_space space = uly_space_of(e, &x);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWS, ULY_ROWS_N_OPS, ULY_ROWS_N_VALS);
   uint32_t rows = uly_rows_set_space(&c, &space);
   uly_rows_desc *d = &c.desc->u.rows;
@@ -104,15 +102,15 @@ bool uly_emit_rows(const uly_site *site) {
 // ---- exact sums over rows
 
 // Index 0 is the summed dim, the last of the others the columns.
-static bool rowsum_space(uly_emitter *e, const uly_type *x, int32_t dim, uly_space *out) {
-  *out = (uly_space){.type = *x, .layout = uly_layout_of(e->program, &e->ir->names, x)};
-  int32_t n = 0, others = out->layout.rank - 1;
-  for (int32_t i = 0; i < out->layout.rank; i++) {
-    int32_t d = out->layout.order[i];
-    if (d == dim) out->index[d] = 0;
-    else n++, out->index[d] = n == others ? ULY_HOOK_INDICES - 1 : n;
+static uly_space rowsum_space(uly_emitter *e, const uly_type *x, int32_t dim) {
+  uly_space space = {.type = *x, .layout = uly_layout_of(e->program, &e->ir->names, x)};
+  int32_t n = 0, others = space.layout.rank - 1;
+  for (int32_t i = 0; i < space.layout.rank; i++) {
+    int32_t d = space.layout.order[i];
+    if (d == dim) space.index[d] = 0;
+    else n++, space.index[d] = n == others ? ULY_HOOK_INDICES - 1 : n;
   }
-  return out->layout.rank <= ULY_HOOK_INDICES;
+  return space;
 }
 
 static uint32_t parts_bytes(uly_emitter *e, uint32_t count) { return uly_scale(e->program, count, ULY_EXACT_LIMBS * 8); }
@@ -139,8 +137,7 @@ bool uly_emit_rowsum(const uly_site *site) {
   MlirOperation op = uly_value_op(uly_site_return(site, 0));
   MlirValue result = uly_op_result(site->call, 0);
   uly_type x = uly_type_of(e->ir, operand(op, 0)), y = uly_type_of(e->ir, result);
-  uly_space space;
-  if (!rowsum_space(e, &x, (int32_t)uly_op_i64(op, "dim", 0), &space)) return uly_emit_unsupported(e, site->call, "a sum over more than four dims");
+  uly_space space = rowsum_space(e, &x, (int32_t)uly_op_i64(op, "dim", 0));
   if (y.tensor.dtype != ULY_F32) return uly_emit_unsupported(e, site->call, "a sum over rows of another type than f32");
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWSUM, ULY_ROWSUM_N_OPS, ULY_ROWSUM_N_VALS);
   uly_rows_set_space(&c, &space);
@@ -148,9 +145,10 @@ bool uly_emit_rowsum(const uly_site *site) {
   uint32_t count = result_count(e, result);
   uly_place parts = {.operand = uly_emit_buffer_operand(e, uly_emit_bytes(e, parts_bytes(e, count), 0, "parts"))};
   uly_call_set_op(&c, ULY_ROWSUM_OUT, parts.operand, ULY_WRITE);
+  uint32_t outer = uly_program_const(p, 1);
+  for (int i = ULY_ROWSUM_N1; i < ULY_ROWSUM_COLS; i++) outer = uly_mul(p, outer, c.vals[i].node);
   uint32_t blocks = uly_program_op(p, ULY_NODE_CDIV, c.vals[ULY_ROWSUM_COLS].node, uly_program_const(p, 16));
-  uint32_t items = uly_mul(p, uly_mul(p, c.vals[ULY_ROWSUM_N1].node, c.vals[ULY_ROWSUM_N2].node), blocks);
-  uly_call_end(&c, items, ULY_NONE, "row sum");
+  uly_call_end(&c, uly_mul(p, outer, blocks), ULY_NONE, "row sum");
   bool partial = false;
   for (int32_t a = 0; a < y.n_axes; a++) partial |= uly_dist_is_partial(y.dist[a]);
   if (partial)

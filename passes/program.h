@@ -10,13 +10,13 @@
 
 _Static_assert(ULY_GRAPH_MAX_DIMS == ULY_MAX_DIMS && ULY_GRAPH_MAX_SYMBOLS == ULY_MAX_SYMBOLS && ULY_GRAPH_MAX_AXES == ULY_MAX_AXES, "what a spec may have, a file has room for");
 
-enum { ULY_HOOK_MAX_OPERANDS = ULY_MAX_OPERANDS + 2, ULY_HOOK_INDICES = 4 }; // a MAP's, and scale and shift of a norm
+enum { ULY_HOOK_MAX_OPERANDS = ULY_MAX_OPERANDS + 2, ULY_HOOK_INDICES = ULY_ROWS_OUTER + 1 }; // a MAP's, and scale and shift of a norm
 
-// How a hook reads or writes one tensor at an index (i0, i1, i2, c): address = call.op[op] + Σ stride_d · i_d (+ c). Strides are in elements.
+// How a hook reads or writes one tensor at an index (i0 … i4, c): address = call.op[op] + Σ stride_d · i_d (+ c). Strides are in elements.
 typedef struct uly_hook_operand {
   int32_t op;          // operand slot of the call
   uly_dtype dtype;
-  int32_t stride[ULY_HOOK_INDICES]; // value slots of the strides over i0, i1, i2, c; -1: 0 (not indexed by it), -2: 1 (contiguous)
+  int32_t stride[ULY_HOOK_INDICES]; // value slots of the strides over i0 … i4, c; -1: 0 (not indexed by it), -2: 1 (contiguous)
 } uly_hook_operand;
 
 // Elementwise code inside a kernel. Leaves of the expression:

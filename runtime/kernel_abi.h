@@ -115,8 +115,9 @@ static inline int64_t uly_attention_scratch(int64_t dh, int64_t dv) {
 }
 
 // ---- ROWS -----------------------------------------------------------------------------------------------------------------------------------
-// Index space i0, i1, i2 (outer, in storage order) and c (last dim). All tensors come through hooks. Items: i0 · i1 · i2 rows.
-enum uly_rows_val { ULY_ROWS_N0, ULY_ROWS_N1, ULY_ROWS_N2, ULY_ROWS_COLS, ULY_ROWS_N_VALS };
+// Index space i0 … i4 (outer, in storage order) and c (last dim). All tensors come through hooks. Items: i0 · i1 · i2 · i3 · i4 rows.
+enum { ULY_ROWS_OUTER = 5 };
+enum uly_rows_val { ULY_ROWS_N0, ULY_ROWS_N1, ULY_ROWS_N2, ULY_ROWS_N3, ULY_ROWS_N4, ULY_ROWS_COLS, ULY_ROWS_N_VALS };
 enum uly_rows_op { ULY_ROWS_N_OPS };
 typedef enum uly_rows_mode { ULY_ROWS_MAP, ULY_ROWS_RMSNORM, ULY_ROWS_LAYERNORM, ULY_ROWS_SUM } uly_rows_mode;
 
@@ -131,16 +132,19 @@ enum uly_gather_val {
 };
 
 // ---- MOVE -----------------------------------------------------------------------------------------------------------------------------------
-// Copies [n0][n1][n2] runs of `bytes` contiguous bytes from one or more sources to one or more destinations. Source and destination have P pointers (messages) or 1,
+// Copies [n0] … [n5] runs of `bytes` contiguous bytes from one or more sources to one or more destinations. Source and destination have P pointers (messages) or 1,
 // cut along dim `src_dim` / `dst_dim`: pointer p holds indices [first(p), first(p) + count(p)) of that dim, counted from the index space's. Where several destinations hold
 // an index, each gets it. Items: n0. All strides in bytes.
+enum { ULY_MOVE_DIMS = 6 };
 enum uly_move_op { ULY_MOVE_SRC, ULY_MOVE_DST, ULY_MOVE_N_OPS };
 enum uly_move_val {
-  ULY_MOVE_N0, ULY_MOVE_N1, ULY_MOVE_N2, ULY_MOVE_BYTES,
+  ULY_MOVE_N0,
+  ULY_MOVE_BYTES = ULY_MOVE_N0 + ULY_MOVE_DIMS,
   ULY_MOVE_SRC_EACH, ULY_MOVE_DST_EACH,                 // 1: the strides (and the offset) of that side are one a pointer; 0: one number for all
-  ULY_MOVE_SRC_0, ULY_MOVE_SRC_1, ULY_MOVE_SRC_2,
-  ULY_MOVE_DST_0, ULY_MOVE_DST_1, ULY_MOVE_DST_2,
-  ULY_MOVE_SRC_DIM, ULY_MOVE_SRC_FIRST, ULY_MOVE_SRC_COUNT, // dim number or -1; first and count one a pointer
+  ULY_MOVE_SRC_0,
+  ULY_MOVE_DST_0 = ULY_MOVE_SRC_0 + ULY_MOVE_DIMS,
+  ULY_MOVE_SRC_DIM = ULY_MOVE_DST_0 + ULY_MOVE_DIMS, ULY_MOVE_SRC_FIRST, ULY_MOVE_SRC_COUNT, // dim number or -1; first and count one a pointer
+  ULY_MOVE_SRC_BASE,                                    // what the sources call the space's index 0 of that dim
   ULY_MOVE_DST_DIM, ULY_MOVE_DST_FIRST, ULY_MOVE_DST_COUNT,
   ULY_MOVE_SRC_OFFSET, ULY_MOVE_DST_OFFSET,             // bytes added to each pointer
   ULY_MOVE_N_VALS
@@ -149,10 +153,11 @@ enum uly_move_val {
 // ---- ROWSUM, ROUND --------------------------------------------------------------------------------------------------------------------------
 // A sum whose bits do not depend on how rows are cut: each column's f32 terms are added as integers in ULY_EXACT_LIMBS 64-bit limbs of 32 bits weight each
 // (limb j counts 2^(32 j − 149); up to 2^31 terms), the last limb is the or of flags of terms that are not finite: 1 NaN, 2 +Inf, 4 −Inf.
-// part[outer, c, limb]; ROUND adds the parts of all ranks, ors their flags and rounds once. The term is a hook: expr at (i0, i1, i2, c), where i0 is summed.
+// part[outer, c, limb]; ROUND adds the parts of all ranks, ors their flags and rounds once. The term is a hook: expr at (i0 … i4, c), where i0 is summed.
 enum { ULY_EXACT_LIMBS = 10 };
 enum uly_rowsum_op { ULY_ROWSUM_OUT, ULY_ROWSUM_N_OPS };                          // i64 [outer][cols][ULY_EXACT_LIMBS]
-enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2 /* outer = N1 · N2 */, ULY_ROWSUM_COLS, ULY_ROWSUM_N_VALS }; // items: N1 · N2 · cdiv(cols, 16)
+enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2, ULY_ROWSUM_N3, ULY_ROWSUM_N4 /* outer = N1 · N2 · N3 · N4 */, ULY_ROWSUM_COLS, ULY_ROWSUM_N_VALS };
+// items: outer · cdiv(cols, 16)
 enum uly_round_op { ULY_ROUND_PARTS /* one pointer a rank */, ULY_ROUND_OUT /* f32 */, ULY_ROUND_N_OPS };
 enum uly_round_val { ULY_ROUND_COUNT, ULY_ROUND_N_VALS };                         // items: count
 

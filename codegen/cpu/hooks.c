@@ -68,9 +68,9 @@ static LLVMValueRef as_lanes_f32(uly_ir *ir, LLVMValueRef v) {
   return uly_ir_splat(ir, v);
 }
 
-// Parameters of rows and rowsum hooks: call, i0, i1, i2, c, n[, y].
+// Parameters of rows and rowsum hooks: call, i0 … i4, c, n[, y].
 static hook_site rows_site(uly_ir *ir, const uly_hook *hook) {
-  hook_site site = {.hook = hook, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 5)};
+  hook_site site = {.hook = hook, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 1 + ULY_HOOK_INDICES)};
   for (int d = 0; d < ULY_HOOK_INDICES; d++) site.index[d] = uly_ir_param(ir, 1 + (unsigned)d);
   site.lanes = uly_memory_lanes(ir, site.n);
   return site;
@@ -92,7 +92,7 @@ static void define_rowsum_term(uly_ir *ir, const uly_kernel_desc *desc) { define
 static void define_rows_out(uly_ir *ir, const uly_kernel_desc *desc) {
   const uly_hook *hook = &desc->u.rows.out;
   hook_site site = rows_site(ir, hook);
-  site.inputs[0] = uly_ir_param(ir, 6);
+  site.inputs[0] = uly_ir_param(ir, 2 + ULY_HOOK_INDICES);
   store_result(ir, &site, hook->present ? emit_hook(ir, &site) : site.inputs[0]);
 }
 
@@ -112,8 +112,8 @@ static void define_epilogue(uly_ir *ir, const uly_kernel_desc *desc) {
     LLVMAddCase(choice, LLVMConstInt(ir->i32, (unsigned)p, false), block);
     LLVMPositionBuilderAtEnd(ir->b, block);
     hook_site site = {.hook = &gemm->parts[p].epilogue, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 5)};
-    site.index[0] = uly_ir_param(ir, 2), site.index[1] = uly_ir_param(ir, 3);
-    site.index[2] = LLVMConstInt(ir->i64, 0, false), site.index[3] = uly_ir_param(ir, 4);
+    for (int d = 0; d < ULY_HOOK_INDICES; d++) site.index[d] = LLVMConstInt(ir->i64, 0, false);
+    site.index[0] = uly_ir_param(ir, 2), site.index[1] = uly_ir_param(ir, 3), site.index[ULY_HOOK_INDICES - 1] = uly_ir_param(ir, 4);
     site.inputs[0] = uly_ir_param(ir, 6), site.inputs[1] = uly_ir_param(ir, 7);
     site.lanes = uly_memory_lanes(ir, site.n);
     LLVMBuildRet(ir->b, as_lanes_f32(ir, emit_hook(ir, &site)));

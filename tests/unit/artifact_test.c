@@ -22,8 +22,8 @@ static uly_program *small_program(void) {
   map->present = true;
   map->expr = uly_test_expr(p->arena, "2.0 * x0 + 1.0");
   map->n_operands = 1;
-  map->operands[0] = (uly_hook_operand){.op = 0, .dtype = ULY_F32, .stride = {ULY_ROWS_COLS, -1, -1, -2}};
-  map->out = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {ULY_ROWS_COLS, -1, -1, -2}};
+  map->operands[0] = (uly_hook_operand){.op = 0, .dtype = ULY_F32, .stride = {ULY_ROWS_COLS, -1, -1, -1, -1, -2}};
+  map->out = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {ULY_ROWS_COLS, -1, -1, -1, -1, -2}};
   for (int d = 0; d < ULY_HOOK_INDICES; d++) map->start[d] = -1;
   uly_test_add_kernel(p, &desc);
   uly_program_name(p, ULY_STR("alpha"));
@@ -47,7 +47,7 @@ static void calls_kernel(void **state) {
     uly_test_call_init(&c);
     for (int i = 0; i < ROWS * COLS; i++) x[i] = (float)i, y[i] = -1;
     c.pointers[0] = x, c.pointers[1] = y;
-    c.numbers[ULY_ROWS_N0] = ROWS, c.numbers[ULY_ROWS_N1] = c.numbers[ULY_ROWS_N2] = 1, c.numbers[ULY_ROWS_COLS] = COLS;
+    uly_test_space(&c, ROWS, 1, COLS);
     uly_test_run(&m, l, 0, &c, 1, 3);
     for (int i = 0; i < ROWS * COLS; i++) assert_true(y[i] == (i < COLS ? -1.0f : 2.0f * (float)i + 1.0f));
   }

@@ -9,7 +9,7 @@
 
 #include "tests/unit/kernel_loader.h"
 
-enum { S_SIZE = 11, T_SIZE = 5, I0_START = 1000, I3_START = 70, N_OPERANDS = 4 };
+enum { S_SIZE = 11, T_SIZE = 5, I0_START = 1000, COLUMN_START = 70, N_OPERANDS = 4 };
 // Values of the kernels here: strides of operand j and of the output over i0 and c, starts, sizes.
 enum { VAL_STRIDE = ULY_ROWS_N_VALS, VAL_START = VAL_STRIDE + 2 * (N_OPERANDS + 1), VAL_SIZE = VAL_START + 2 };
 
@@ -26,20 +26,21 @@ static uint32_t add_map(uly_program *p, const char *text, const layout *operands
   h->n_operands = n;
   for (int j = 0; j <= n; j++) {
     layout l = j < n ? operands[j] : out;
-    uly_hook_operand o = {.op = j, .dtype = l.dtype, .stride = {VAL_STRIDE + 2 * j, -1, -1, l.c > 0 ? VAL_STRIDE + 2 * j + 1 : l.c}};
+    uly_hook_operand o = {.op = j, .dtype = l.dtype, .stride = {VAL_STRIDE + 2 * j, -1, -1, -1, -1, l.c > 0 ? VAL_STRIDE + 2 * j + 1 : l.c}};
     if (j < n)
       h->operands[j] = o;
     else
       h->out = o;
   }
-  h->start[0] = VAL_START, h->start[1] = h->start[2] = -1, h->start[3] = VAL_START + 1;
+  for (int i = 0; i < ULY_HOOK_INDICES; i++) h->start[i] = -1;
+  h->start[0] = VAL_START, h->start[ULY_HOOK_INDICES - 1] = VAL_START + 1;
   h->size[0] = VAL_SIZE, h->size[1] = VAL_SIZE + 1;
   return uly_test_add_kernel(p, &desc);
 }
 
 static void set_sizes(uly_test_call *c, int64_t rows, int64_t cols) {
-  c->numbers[ULY_ROWS_N0] = rows, c->numbers[ULY_ROWS_N1] = c->numbers[ULY_ROWS_N2] = 1, c->numbers[ULY_ROWS_COLS] = cols;
-  c->numbers[VAL_START] = I0_START, c->numbers[VAL_START + 1] = I3_START;
+  uly_test_space(c, rows, 1, cols);
+  c->numbers[VAL_START] = I0_START, c->numbers[VAL_START + 1] = COLUMN_START;
   c->numbers[VAL_SIZE] = S_SIZE, c->numbers[VAL_SIZE + 1] = T_SIZE;
 }
 
@@ -208,7 +209,7 @@ static void edge_values(void **state) {
 static void random_float(uly_text *t, int depth);
 static void random_bool(uly_text *t, int depth);
 static void random_int(uly_text *t, int depth) {
-  static const char *const leaves[] = {"x1i", "i0", "i3", "3", "-7", "size(S)", "16", "x1i"};
+  static const char *const leaves[] = {"x1i", "i0", "i5", "3", "-7", "size(S)", "16", "x1i"};
   if (depth == 0) {
     uly_text_add(t, "%s", leaves[random_bits() % 8]);
     return;
@@ -332,7 +333,7 @@ static int compare_case(const uly_test_model *m, uint32_t level, uint32_t kernel
     element e = {t->operands, c.pointers, strides, i / cols, i % cols};
     uly_expr_env env = {.context = &e, .coords = coords, .sizes = sizes, .operand = element_operand};
     uly_number want;
-    coords[ULY_COORD_I0] = I0_START + e.i0, coords[ULY_COORD_I0 + 3] = I3_START + e.c;
+    coords[ULY_COORD_I0] = I0_START + e.i0, coords[ULY_COORD_I0 + ULY_HOOK_INDICES - 1] = COLUMN_START + e.c;
     if (uly_expr_eval(expr, &env, &want) != ULY_OK) continue;
     double v = want.type == ULY_SCALAR_FLOAT ? want.f : (double)want.i,
            got = uly_dtype_load(t->out.dtype, c.pointers[N_OPERANDS], at(&t->out, strides, N_OPERANDS, e.i0, e.c));

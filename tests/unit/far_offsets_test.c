@@ -30,7 +30,7 @@ static float value(int64_t i) { return (float)(i % 17) - 8.0f + 0.25f * (float)(
 
 enum { VAL_FAR = ULY_ROWS_N_VALS, VAL_NEAR, VAL_START, VAL_SUM_FAR = ULY_ROWSUM_N_VALS, VAL_SUM_NEAR };
 
-static uly_hook_operand far_operand(int op) { return (uly_hook_operand){.op = op, .dtype = ULY_F32, .stride = {VAL_FAR, VAL_NEAR, -1, -2}}; }
+static uly_hook_operand far_operand(int op) { return (uly_hook_operand){.op = op, .dtype = ULY_F32, .stride = {VAL_FAR, VAL_NEAR, -1, -1, -1, -2}}; }
 
 static void add_rows(uly_program *p, uly_rows_mode mode) {
   uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWS, .u.rows = {.mode = mode, .cols = COLS, .eps = 0}};
@@ -41,7 +41,7 @@ static void add_rows(uly_program *p, uly_rows_mode mode) {
                    .start = {VAL_START, -1, -1, -1},
                    .out = {.op = -1}};
   in->operands[0] = far_operand(0), in->operands[1] = far_operand(1);
-  if (mode != ULY_ROWS_MAP) *out = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_inputs = 1, .start = {-1, -1, -1, -1}};
+  if (mode != ULY_ROWS_MAP) *out = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_inputs = 1, .start = {-1, -1, -1, -1, -1, -1}};
   out->out = far_operand(2);
   if (mode == ULY_ROWS_SUM) out->out.stride[3] = -1;
   uly_test_add_kernel(p, &desc);
@@ -53,7 +53,7 @@ static void run_rows(const uly_test_model *m, uint32_t level, uint32_t kernel, f
   uly_test_call_init(&c);
   c.scratch = scratch;
   for (int i = 0; i < 3; i++) c.pointers[i] = tensor[i];
-  c.numbers[ULY_ROWS_N0] = ROWS, c.numbers[ULY_ROWS_N1] = BATCH, c.numbers[ULY_ROWS_N2] = 1, c.numbers[ULY_ROWS_COLS] = COLS;
+  uly_test_space(&c, ROWS, BATCH, COLS);
   c.numbers[VAL_FAR] = far, c.numbers[VAL_NEAR] = near, c.numbers[VAL_START] = (int64_t)5 << 32;
   uly_test_run(m, level, kernel, &c, 0, ROWS * BATCH);
 }
@@ -91,8 +91,8 @@ static void row_sums(void **state) {
   (void)state;
   uly_program *p = uly_test_program();
   uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWSUM}, round = {.kind = ULY_KERNEL_ROUND};
-  desc.u.rowsum.term = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1}};
-  desc.u.rowsum.term.operands[0] = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {VAL_SUM_FAR, VAL_SUM_NEAR, -1, -2}};
+  desc.u.rowsum.term = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1, -1, -1}};
+  desc.u.rowsum.term.operands[0] = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {VAL_SUM_FAR, VAL_SUM_NEAR, -1, -1, -1, -2}};
   uly_test_add_kernel(p, &desc);
   uly_test_add_kernel(p, &round);
   uly_test_model m = uly_test_load(p);
@@ -103,7 +103,7 @@ static void row_sums(void **state) {
     uly_test_call c;
     uly_test_call_init(&c);
     c.pointers[0] = parts, c.pointers[1] = x;
-    c.numbers[ULY_ROWSUM_N0] = ROWS, c.numbers[ULY_ROWSUM_N1] = BATCH, c.numbers[ULY_ROWSUM_N2] = 1, c.numbers[ULY_ROWSUM_COLS] = COLS;
+    uly_test_space(&c, ROWS, BATCH, COLS);
     c.numbers[VAL_SUM_FAR] = far, c.numbers[VAL_SUM_NEAR] = near;
     uly_test_run(&m, l, 0, &c, 0, BATCH * ((COLS + 15) / 16));
     uly_test_call_init(&c);
@@ -165,11 +165,11 @@ static void move_case(const uly_test_model *m, uint32_t level, bool cut_from, bo
   uly_test_call_init(&c);
   c.args[ULY_MOVE_SRC] = (uly_arg){(void **)sources, cut_from ? 2 : 1};
   c.args[ULY_MOVE_DST] = (uly_arg){(void **)targets, cut_to ? 2 : 1};
-  c.numbers[ULY_MOVE_N0] = ROWS, c.numbers[ULY_MOVE_N1] = BATCH, c.numbers[ULY_MOVE_N2] = 1, c.numbers[ULY_MOVE_BYTES] = COLS * 4;
+  for (int d = 0; d < ULY_MOVE_DIMS; d++) c.numbers[ULY_MOVE_N0 + d] = 1, c.vals[ULY_MOVE_SRC_0 + d] = c.vals[ULY_MOVE_DST_0 + d] = near_bytes;
+  c.numbers[ULY_MOVE_N0] = ROWS, c.numbers[ULY_MOVE_N0 + 1] = BATCH, c.numbers[ULY_MOVE_BYTES] = COLS * 4;
   c.numbers[ULY_MOVE_SRC_EACH] = cut_from, c.numbers[ULY_MOVE_DST_EACH] = cut_to;
   c.numbers[ULY_MOVE_SRC_DIM] = cut_from ? 1 : -1, c.numbers[ULY_MOVE_DST_DIM] = cut_to ? 0 : -1;
-  c.vals[ULY_MOVE_SRC_0] = c.vals[ULY_MOVE_DST_0] = far_bytes, c.vals[ULY_MOVE_SRC_1] = c.vals[ULY_MOVE_DST_1] = near_bytes;
-  c.vals[ULY_MOVE_SRC_2] = c.vals[ULY_MOVE_DST_2] = (const int64_t[]){COLS * 4, COLS * 4};
+  c.vals[ULY_MOVE_SRC_0] = c.vals[ULY_MOVE_DST_0] = far_bytes;
   c.vals[ULY_MOVE_SRC_OFFSET] = c.vals[ULY_MOVE_DST_OFFSET] = offsets;
   c.vals[ULY_MOVE_SRC_FIRST] = first[0], c.vals[ULY_MOVE_SRC_COUNT] = count[0];
   c.vals[ULY_MOVE_DST_FIRST] = first[1], c.vals[ULY_MOVE_DST_COUNT] = count[1];

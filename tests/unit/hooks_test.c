@@ -214,7 +214,7 @@ typedef struct epilogue_case {
 static const epilogue_case epilogues[] = {{"x0 + x1", ULY_F32},
                                           {"x0 + x1 + x2", ULY_F32},
                                           {"(x0 + x1) * sigmoid(x0 + x1) + x2", ULY_BF16},
-                                          {"x0 * x3 + float(i0 * 10 + i1 + i3)", ULY_F32},
+                                          {"x0 * x3 + float(i0 * 10 + i1 + i5)", ULY_F32},
                                           {"max(x0, 0.0) + x2", ULY_F16}};
 enum { N_EPILOGUES = sizeof epilogues / sizeof *epilogues };
 
@@ -222,10 +222,10 @@ static void add_linear(uly_program *p, const epilogue_case *t) {
   uly_kernel_desc pack = {.kind = ULY_KERNEL_PACK, .u.pack = {.k = K, .mode = ULY_GEMM_PLAIN, .group = N}}, gemm = {.kind = ULY_KERNEL_GEMM};
   gemm.u.gemm = (uly_gemm_desc){.k = K, .n_parts = 1, .parts = {{.mode = ULY_GEMM_PLAIN, .n_groups = 1, .group = N}}};
   uly_hook *h = &gemm.u.gemm.parts[0].epilogue;
-  *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, t->text), .n_inputs = 1, .n_operands = 3, .start = {VAL_START, -1, -1, -1}};
-  h->operands[0] = (uly_hook_operand){.op = OP_BIAS, .dtype = ULY_F32, .stride = {-1, -1, -1, -2}};
-  h->operands[1] = (uly_hook_operand){.op = OP_RESIDUAL, .dtype = t->residual, .stride = {VAL_S, VAL_B, -1, -2}};
-  h->operands[2] = (uly_hook_operand){.op = OP_RESIDUAL, .dtype = t->residual, .stride = {VAL_S, VAL_B, -1, -1}};
+  *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, t->text), .n_inputs = 1, .n_operands = 3, .start = {VAL_START, -1, -1, -1, -1, -1}};
+  h->operands[0] = (uly_hook_operand){.op = OP_BIAS, .dtype = ULY_F32, .stride = {-1, -1, -1, -1, -1, -2}};
+  h->operands[1] = (uly_hook_operand){.op = OP_RESIDUAL, .dtype = t->residual, .stride = {VAL_S, VAL_B, -1, -1, -1, -2}};
+  h->operands[2] = (uly_hook_operand){.op = OP_RESIDUAL, .dtype = t->residual, .stride = {VAL_S, VAL_B, -1, -1, -1, -1}};
   uly_test_add_kernel(p, &pack);
   uly_test_add_kernel(p, &gemm);
 }
@@ -261,7 +261,7 @@ static void check_linear(const uly_test_model *m, uint32_t level, uint32_t kerne
       data[0] = sum, data[1] = (double)bias[n], data[2] = uly_dtype_load(t->residual, residual, row * N + n),
       data[3] = uly_dtype_load(t->residual, residual, row * N);
       int64_t coords[ULY_COORD_MAX] = {0};
-      coords[ULY_COORD_I0] = 500 + row / BATCH, coords[ULY_COORD_I0 + 1] = row % BATCH, coords[ULY_COORD_I0 + 3] = n;
+      coords[ULY_COORD_I0] = 500 + row / BATCH, coords[ULY_COORD_I0 + 1] = row % BATCH, coords[ULY_COORD_I0 + ULY_HOOK_INDICES - 1] = n;
       uly_number want;
       uly_expr_env env = {.context = data, .coords = coords, .operand = operand_of};
       assert_int_equal(uly_expr_eval(expr, &env, &want), ULY_OK);

@@ -60,6 +60,12 @@ void uly_test_call_init(uly_test_call *c) {
 }
 
 // As the runtime's threads do: denormals are zero.
+void uly_test_space(uly_test_call *c, int64_t n0, int64_t n1, int64_t cols) {
+  _Static_assert((int)ULY_ROWS_COLS == (int)ULY_ROWSUM_COLS && (int)ULY_ROWS_N0 == (int)ULY_ROWSUM_N0, "the same slots");
+  for (int i = ULY_ROWS_N0; i < ULY_ROWS_COLS; i++) c->numbers[i] = 1;
+  c->numbers[ULY_ROWS_N0] = n0, c->numbers[ULY_ROWS_N1] = n1, c->numbers[ULY_ROWS_COLS] = cols;
+}
+
 void uly_test_run(const uly_test_model *m, uint32_t level, uint32_t kernel, uly_test_call *c, int64_t lo, int64_t hi) {
   unsigned mode = _mm_getcsr();
   c->call = (uly_call){.op = c->args, .val = c->vals, .n_peers = 1, .lo = lo, .hi = hi, .scratch = c->scratch, .fault = &c->fault};

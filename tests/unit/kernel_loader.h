@@ -31,6 +31,8 @@ typedef struct uly_test_call {
 } uly_test_call;
 
 void uly_test_call_init(uly_test_call *c);
+// Sizes of a ROWS or ROWSUM call: i0, i1 and the last dim; the others are 1.
+void uly_test_space(uly_test_call *c, int64_t n0, int64_t n1, int64_t cols);
 void uly_test_run(const uly_test_model *m, uint32_t level, uint32_t kernel, uly_test_call *c, int64_t lo, int64_t hi);
 
 // |bytes| with unreadable pages before and behind; the end touches the page behind.

@@ -23,8 +23,8 @@ enum { X, R, WEIGHT, BIAS, OUT, VAL_ROW = ULY_ROWS_N_VALS, VAL_ONE };
 static const double eps = 1e-5;
 
 static void set_hook(uly_hook *h, uly_arena *arena, const char *text, int n_inputs, const int *ops, int n) {
-  *h = (uly_hook){.present = true, .expr = uly_test_expr(arena, text), .n_inputs = n_inputs, .n_operands = n, .start = {-1, -1, -1, -1}};
-  for (int j = 0; j < n; j++) h->operands[j] = (uly_hook_operand){.op = ops[j], .dtype = ULY_F32, .stride = {ops[j] < WEIGHT ? VAL_ROW : -1, -1, -1, -2}};
+  *h = (uly_hook){.present = true, .expr = uly_test_expr(arena, text), .n_inputs = n_inputs, .n_operands = n, .start = {-1, -1, -1, -1, -1, -1}};
+  for (int j = 0; j < n; j++) h->operands[j] = (uly_hook_operand){.op = ops[j], .dtype = ULY_F32, .stride = {ops[j] < WEIGHT ? VAL_ROW : -1, -1, -1, -1, -1, -2}};
 }
 
 static uint32_t add_norm(uly_program *p, uly_rows_mode mode, int64_t cols) {
@@ -34,7 +34,7 @@ static uint32_t add_norm(uly_program *p, uly_rows_mode mode, int64_t cols) {
     set_hook(&desc.u.rows.out, p->arena, "2.0 * x0", 1, NULL, 0);
   else
     set_hook(&desc.u.rows.out, p->arena, "x0 * x1 + x2", 1, (int[]){WEIGHT, BIAS}, 2);
-  desc.u.rows.out.out = (uly_hook_operand){.op = OUT, .dtype = ULY_F32, .stride = {mode == ULY_ROWS_SUM ? VAL_ONE : VAL_ROW, -1, -1, -2}};
+  desc.u.rows.out.out = (uly_hook_operand){.op = OUT, .dtype = ULY_F32, .stride = {mode == ULY_ROWS_SUM ? VAL_ONE : VAL_ROW, -1, -1, -1, -1, -2}};
   return uly_test_add_kernel(p, &desc);
 }
 
@@ -64,7 +64,7 @@ static void run_norm(const uly_test_model *m, uint32_t level, uint32_t kernel, c
   uly_test_call_init(&c);
   void *pointers[] = {d->x, d->r, d->w, d->b, d->out};
   memcpy(c.pointers, pointers, sizeof pointers);
-  c.numbers[ULY_ROWS_N0] = d->rows, c.numbers[ULY_ROWS_N1] = c.numbers[ULY_ROWS_N2] = 1, c.numbers[ULY_ROWS_COLS] = d->cols;
+  uly_test_space(&c, d->rows, 1, d->cols);
   c.numbers[VAL_ROW] = d->cols, c.numbers[VAL_ONE] = 1;
   uly_test_run(m, level, kernel, &c, lo, hi);
 }
@@ -119,8 +119,8 @@ enum { VAL_SUM_0 = ULY_ROWSUM_N_VALS, VAL_SUM_1 };
 static uint32_t add_rowsum(uly_program *p) {
   uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWSUM}, round = {.kind = ULY_KERNEL_ROUND};
   uly_hook *h = &desc.u.rowsum.term;
-  *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1}};
-  h->operands[0] = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {VAL_SUM_0, VAL_SUM_1, -1, -2}};
+  *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1, -1, -1}};
+  h->operands[0] = (uly_hook_operand){.op = 1, .dtype = ULY_F32, .stride = {VAL_SUM_0, VAL_SUM_1, -1, -1, -1, -2}};
   uint32_t first = uly_test_add_kernel(p, &desc);
   uly_test_add_kernel(p, &round);
   return first;
@@ -137,7 +137,7 @@ static void sum_rows(const uly_test_model *m, uint32_t level, const float *x, in
     parts[p] = uly_test_guarded((size_t)(outer * cols * ULY_EXACT_LIMBS) * 8);
     memset(parts[p], 0xff, (size_t)(outer * cols * ULY_EXACT_LIMBS) * 8);
     c.pointers[0] = parts[p], c.pointers[1] = (void *)(uintptr_t)(x + from * outer * cols);
-    c.numbers[ULY_ROWSUM_N0] = to - from, c.numbers[ULY_ROWSUM_N1] = outer, c.numbers[ULY_ROWSUM_N2] = 1, c.numbers[ULY_ROWSUM_COLS] = cols;
+    uly_test_space(&c, to - from, outer, cols);
     c.numbers[VAL_SUM_0] = outer * cols, c.numbers[VAL_SUM_1] = cols;
     uly_test_run(m, level, 0, &c, 0, items / 2);
     uly_test_run(m, level, 0, &c, items / 2, items);
@@ -255,15 +255,16 @@ static void gathers(void **state) {
 
 // ---- moves -----------------------------------------------------------------------------------------------------------------------------------
 
-// [n0][n1][n2] elements with their index in them, from |sources| pointers cut along a dim to |targets|, overlapping.
-static void move_case(const uly_test_model *m, uint32_t level, int64_t src_dim, int64_t dst_dim) {
-  enum { P = 3, N0 = 5, N1 = 4, N2 = 6, N = N0 * N1 * N2, BYTES = 4 };
-  static const int64_t n[3] = {N0, N1, N2};
+// [n0][n1][n2] elements with their index in them, at dims |at| of the kernel's, from |sources| pointers cut along a dim to |targets|, overlapping.
+static void move_case(const uly_test_model *m, uint32_t level, int64_t src_dim, int64_t dst_dim, const int *at_dims) {
+  enum { P = 3, N0 = 5, N1 = 4, N2 = 6, N = N0 * N1 * N2, BYTES = 4, BASE = 11 };
+  static const int64_t n[3] = {N0, N1, N2}, none[P] = {0};
   int64_t first[2][P], count[2][P], stride[2][3][P], offset[2][P], dims[2] = {src_dim, dst_dim}, n_pointers[2];
   int32_t *data[2][P];
   void *pointers[2][P];
   uly_test_call c;
   uly_test_call_init(&c);
+  for (int d = 0; d < ULY_MOVE_DIMS; d++) c.numbers[ULY_MOVE_N0 + d] = 1, c.vals[ULY_MOVE_SRC_0 + d] = c.vals[ULY_MOVE_DST_0 + d] = none;
   for (int side = 0; side < 2; side++) {
     int64_t dim = dims[side];
     n_pointers[side] = dim < 0 ? 1 : P;
@@ -281,15 +282,21 @@ static void move_case(const uly_test_model *m, uint32_t level, int64_t src_dim, 
     }
     c.args[side] = (uly_arg){pointers[side], n_pointers[side]};
     c.numbers[side ? ULY_MOVE_DST_EACH : ULY_MOVE_SRC_EACH] = dim >= 0;
-    c.numbers[side ? ULY_MOVE_DST_DIM : ULY_MOVE_SRC_DIM] = dim;
-    for (int d = 0; d < 3; d++) c.vals[(side ? ULY_MOVE_DST_0 : ULY_MOVE_SRC_0) + d] = stride[side][d];
+    c.numbers[side ? ULY_MOVE_DST_DIM : ULY_MOVE_SRC_DIM] = dim < 0 ? -1 : at_dims[dim];
+    for (int d = 0; d < 3; d++) c.vals[(side ? ULY_MOVE_DST_0 : ULY_MOVE_SRC_0) + at_dims[d]] = stride[side][d];
     c.vals[side ? ULY_MOVE_DST_OFFSET : ULY_MOVE_SRC_OFFSET] = offset[side];
     c.vals[side ? ULY_MOVE_DST_FIRST : ULY_MOVE_SRC_FIRST] = first[side];
     c.vals[side ? ULY_MOVE_DST_COUNT : ULY_MOVE_SRC_COUNT] = count[side];
   }
-  c.numbers[ULY_MOVE_N0] = N0, c.numbers[ULY_MOVE_N1] = N1, c.numbers[ULY_MOVE_N2] = N2, c.numbers[ULY_MOVE_BYTES] = BYTES;
+  for (int d = 0; d < 3; d++) c.numbers[ULY_MOVE_N0 + at_dims[d]] = n[d];
+  int64_t counted[P]; // from BASE on
+  for (int p = 0; p < P; p++) counted[p] = first[0][p] + BASE;
+  c.vals[ULY_MOVE_SRC_FIRST] = counted;
+  c.numbers[ULY_MOVE_SRC_BASE] = BASE;
+  c.numbers[ULY_MOVE_BYTES] = BYTES;
+  const int64_t items = c.numbers[ULY_MOVE_N0];
   for (int pass = 0; pass < 2; pass++) {
-    if (pass) uly_test_run(m, level, 0, &c, 0, 2), uly_test_run(m, level, 0, &c, 2, N0);
+    if (pass) uly_test_run(m, level, 0, &c, 0, items / 2), uly_test_run(m, level, 0, &c, items / 2, items);
     for (int64_t e = 0; e < N; e++) {
       int64_t i[3] = {e / N2 / N1, e / N2 % N1, e % N2};
       for (int p = 0; p < n_pointers[pass]; p++) {
@@ -314,7 +321,8 @@ static void moves(void **state) {
   uly_test_model m = uly_test_load(p);
   for (uint32_t l = 0; l < uly_test_levels(&m); l++)
     for (int64_t s = -1; s < 3; s++)
-      for (int64_t d = -1; d < 3; d++) move_case(&m, l, s, d);
+      for (int64_t d = -1; d < 3; d++)
+        for (int i = 0; i < 4; i++) move_case(&m, l, s, d, (const int[4][3]){{0, 1, 2}, {0, 3, 5}, {2, 3, 4}, {1, 4, 5}}[i]);
   uly_test_unload(&m);
 }
 

@@ -1,4 +1,4 @@
-// A strided copy of [n0][n1][n2] runs of bytes, from one or more sources to one or more destinations; calling convention in kernel_abi.h. With several
+// A strided copy of [n0] … [n5] runs of bytes, from one or more sources to one or more destinations; calling convention in kernel_abi.h. With several
 // pointers a side, each holds a range of one dim: the messages of an exchange. An index that several destinations hold goes to each; one that several
 // sources hold comes from the first of them, one that no source holds is left alone.
 //
@@ -16,46 +16,50 @@ enum {
 typedef struct side {
   const uly_arg *pointers;
   int64_t each; // 1: strides and offset are one a pointer
-  const int64_t *stride[3], *offset, *first, *count;
-  int64_t dim; // that the pointers cut, -1: none
+  const int64_t *const *stride, *offset, *first, *count;
+  int64_t dim, base; // that the pointers cut, -1: none; what |first| counts from
 } side;
 
 typedef struct box {
-  int64_t lo[3], hi[3];
+  int64_t lo[ULY_MOVE_DIMS], hi[ULY_MOVE_DIMS];
 } box;
 
 // Cuts the box down to what pointer |p| holds. False: nothing.
 ULY_INLINE bool clip(const side *s, int64_t p, box *b) {
-  for (int d = 0; d < 3; d++) {
-    if (s->dim != d) continue;
-    int64_t lo = s->first[p], hi = lo + s->count[p];
-    if (b->lo[d] < lo) b->lo[d] = lo;
-    if (b->hi[d] > hi) b->hi[d] = hi;
-    if (b->lo[d] >= b->hi[d]) return false;
-  }
-  return true;
+  if (s->dim < 0) return true;
+  int64_t lo = s->first[p] - s->base, hi = lo + s->count[p];
+  if (b->lo[s->dim] < lo) b->lo[s->dim] = lo;
+  if (b->hi[s->dim] > hi) b->hi[s->dim] = hi;
+  return b->lo[s->dim] < b->hi[s->dim];
 }
 
 ULY_INLINE char *place(const side *s, int64_t p, const int64_t *i) {
   int64_t row = s->each * p;
   char *at = (char *)s->pointers->p[p] + s->offset[row];
-  for (int d = 0; d < 3; d++) at += (i[d] - (s->dim == d ? s->first[p] : 0)) * s->stride[d][row];
-  return at;
+  for (int d = 0; d < ULY_MOVE_DIMS; d++) at += i[d] * s->stride[d][row];
+  return s->dim < 0 ? at : at - (s->first[p] - s->base) * s->stride[s->dim][row];
 }
 
 typedef struct copy {
   const char *from;
   char *to;
-  int64_t n[3], from_stride[3], to_stride[3], bytes;
+  int64_t n[ULY_MOVE_DIMS], from_stride[ULY_MOVE_DIMS], to_stride[ULY_MOVE_DIMS], bytes;
 } copy;
 
-// Makes dims that are dense on both sides part of the run.
-ULY_INLINE void join(copy *c) {
-  for (int d = 2; d >= 0; d--) {
-    if (c->n[d] != 1 && (c->from_stride[d] != c->bytes || c->to_stride[d] != c->bytes)) return;
-    c->bytes *= c->n[d];
-    c->n[d] = 1;
+// Adds dim |d| of a box in front of those that |c| has, from |at| on; returns where they begin now. A dim that is dense on both sides becomes part of the run, or of the
+// dim behind it.
+ULY_INLINE int add_dim(copy *c, int at, int64_t n, int64_t from_stride, int64_t to_stride) {
+  if (n == 1) return at;
+  if (at == ULY_MOVE_DIMS && from_stride == c->bytes && to_stride == c->bytes) {
+    c->bytes *= n;
+    return at;
   }
+  if (at < ULY_MOVE_DIMS && from_stride == c->n[at] * c->from_stride[at] && to_stride == c->n[at] * c->to_stride[at]) {
+    c->n[at] *= n;
+    return at;
+  }
+  c->n[--at] = n, c->from_stride[at] = from_stride, c->to_stride[at] = to_stride;
+  return at;
 }
 
 __attribute__((noinline)) static void copy_run(char *to, const char *from, int64_t n, bool stream) {
@@ -65,37 +69,47 @@ __attribute__((noinline)) static void copy_run(char *to, const char *from, int64
     copy_bytes(to, from, n);
 }
 
+// The outer three dims around the inner three.
+ULY_INLINE void copy_dims(const copy *c, bool stream) {
+  const int64_t *n = c->n, *f = c->from_stride, *t = c->to_stride;
+  for (int64_t i0 = 0; i0 < n[0]; i0++)
+    for (int64_t i1 = 0; i1 < n[1]; i1++)
+      for (int64_t i2 = 0; i2 < n[2]; i2++) {
+        const char *from = c->from + i0 * f[0] + i1 * f[1] + i2 * f[2];
+        char *to = c->to + i0 * t[0] + i1 * t[1] + i2 * t[2];
+        for (int64_t i3 = 0; i3 < n[3]; i3++)
+          for (int64_t i4 = 0; i4 < n[4]; i4++)
+            for (int64_t i5 = 0; i5 < n[5]; i5++)
+              copy_run(to + i3 * t[3] + i4 * t[4] + i5 * t[5], from + i3 * f[3] + i4 * f[4] + i5 * f[5], c->bytes, stream);
+      }
+}
+
 __attribute__((noinline)) static void copy_box(const side *from, int64_t p, const side *to, int64_t q, const box *b, int64_t bytes, bool stream) {
   copy c = {.from = place(from, p, b->lo), .to = place(to, q, b->lo), .bytes = bytes};
-  for (int d = 0; d < 3; d++) {
-    c.n[d] = b->hi[d] - b->lo[d];
-    c.from_stride[d] = from->stride[d][from->each * p];
-    c.to_stride[d] = to->stride[d][to->each * q];
-  }
-  join(&c);
-  for (int64_t i0 = 0; i0 < c.n[0]; i0++)
-    for (int64_t i1 = 0; i1 < c.n[1]; i1++)
-      for (int64_t i2 = 0; i2 < c.n[2]; i2++)
-        copy_run(c.to + i0 * c.to_stride[0] + i1 * c.to_stride[1] + i2 * c.to_stride[2],
-                 c.from + i0 * c.from_stride[0] + i1 * c.from_stride[1] + i2 * c.from_stride[2], c.bytes, stream);
+  int at = ULY_MOVE_DIMS;
+  for (int d = ULY_MOVE_DIMS; d-- > 0;) at = add_dim(&c, at, b->hi[d] - b->lo[d], from->stride[d][from->each * p], to->stride[d][to->each * q]);
+  while (at > 0) c.n[--at] = 1, c.from_stride[at] = c.to_stride[at] = 0;
+  copy_dims(&c, stream);
 }
 
 ULY_KERNEL(uly_kernel_move) {
   const int64_t *const *v = call->val;
-  const side from = {&call->op[ULY_MOVE_SRC], v[ULY_MOVE_SRC_EACH][0], {v[ULY_MOVE_SRC_0], v[ULY_MOVE_SRC_1], v[ULY_MOVE_SRC_2]},
-                     v[ULY_MOVE_SRC_OFFSET],  v[ULY_MOVE_SRC_FIRST],   v[ULY_MOVE_SRC_COUNT],
-                     v[ULY_MOVE_SRC_DIM][0]};
-  const side to = {&call->op[ULY_MOVE_DST], v[ULY_MOVE_DST_EACH][0], {v[ULY_MOVE_DST_0], v[ULY_MOVE_DST_1], v[ULY_MOVE_DST_2]},
-                   v[ULY_MOVE_DST_OFFSET],  v[ULY_MOVE_DST_FIRST],   v[ULY_MOVE_DST_COUNT],
-                   v[ULY_MOVE_DST_DIM][0]};
-  const int64_t n1 = val(call, ULY_MOVE_N1), n2 = val(call, ULY_MOVE_N2), bytes = val(call, ULY_MOVE_BYTES), row = n1 * n2 * bytes;
+  const side from = {&call->op[ULY_MOVE_SRC], v[ULY_MOVE_SRC_EACH][0], v + ULY_MOVE_SRC_0,         v[ULY_MOVE_SRC_OFFSET],
+                     v[ULY_MOVE_SRC_FIRST],   v[ULY_MOVE_SRC_COUNT],   v[ULY_MOVE_SRC_DIM][0],     v[ULY_MOVE_SRC_BASE][0]};
+  const side to = {&call->op[ULY_MOVE_DST], v[ULY_MOVE_DST_EACH][0], v + ULY_MOVE_DST_0,     v[ULY_MOVE_DST_OFFSET],
+                   v[ULY_MOVE_DST_FIRST],   v[ULY_MOVE_DST_COUNT],   v[ULY_MOVE_DST_DIM][0], 0};
+  const int64_t bytes = val(call, ULY_MOVE_BYTES);
+  box all = {{0}, {0}};
+  int64_t row = bytes;
+  for (int d = 1; d < ULY_MOVE_DIMS; d++) row *= all.hi[d] = val(call, ULY_MOVE_N0 + d);
   const bool stream = val(call, ULY_MOVE_N0) * row >= STREAM_FROM;
-  const int64_t rows = row >= BLOCK_BYTES ? 1 : BLOCK_BYTES / (row ? row : 1);
-  if (n1 <= 0 || n2 <= 0) return;
+  const int64_t rows = row >= BLOCK_BYTES || row <= 0 ? 1 : BLOCK_BYTES / row;
+  if (row <= 0) return;
   for (int64_t i0 = call->lo; i0 < call->hi; i0 += rows)
     for (int64_t p = from.pointers->n; p-- > 0;) // the first source that holds an index has the last word
       for (int64_t q = 0; q < to.pointers->n; q++) {
-        box b = {{i0, 0, 0}, {i0 + rows < call->hi ? i0 + rows : call->hi, n1, n2}};
+        box b = all;
+        b.lo[0] = i0, b.hi[0] = i0 + rows < call->hi ? i0 + rows : call->hi;
         if (clip(&from, p, &b) && clip(&to, q, &b)) copy_box(&from, p, &to, q, &b, bytes, stream);
       }
   if (stream) stream_end();

@@ -15,7 +15,7 @@ ULY_CONST(float, uly_rows_eps);
 
 typedef struct row {
   const uly_call *call;
-  int64_t i0, i1, i2, cols;
+  int64_t i0, i1, i2, i3, i4, cols;
 } row;
 
 enum { PARTIALS = 4 };
@@ -45,7 +45,7 @@ ULY_INLINE float add_lanes(const vf *partial) {
   return ((h[0] + h[4]) + (h[2] + h[6])) + ((h[1] + h[5]) + (h[3] + h[7]));
 }
 
-ULY_INLINE vf value(const row *r, int64_t c, int64_t n) { return uly_hook_rows_in(r->call, r->i0, r->i1, r->i2, c, n); }
+ULY_INLINE vf value(const row *r, int64_t c, int64_t n) { return uly_hook_rows_in(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, c, n); }
 
 typedef enum term { TERM_VALUE, TERM_SQUARE } term;
 
@@ -74,15 +74,15 @@ ULY_INLINE float sum(const row *r, term what, float shift) {
 ULY_INLINE void normalise(const row *r, float mean, float variance) {
   vf factor = splat(1.0f / __builtin_elementwise_sqrt(variance + uly_rows_eps)), by = splat(mean);
   int64_t c = 0;
-  for (; c + VL <= r->cols; c += VL) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, c, VL, (value(r, c, VL) - by) * factor);
+  for (; c + VL <= r->cols; c += VL) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, c, VL, (value(r, c, VL) - by) * factor);
   int64_t n = r->cols - c;
-  if (n > 0) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, c, n, (value(r, c, n) - by) * factor);
+  if (n > 0) uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, c, n, (value(r, c, n) - by) * factor);
 }
 
 ULY_INLINE void map(const row *r) {
   int64_t c = 0;
-  for (; c + VL <= r->cols; c += VL) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, c, VL);
-  if (c < r->cols) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, c, r->cols - c);
+  for (; c + VL <= r->cols; c += VL) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, c, VL);
+  if (c < r->cols) uly_hook_rows_map(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, c, r->cols - c);
 }
 
 ULY_INLINE void run_row(const row *r) {
@@ -94,18 +94,26 @@ ULY_INLINE void run_row(const row *r) {
     mean = sum(r, TERM_VALUE, 0) / n;
     normalise(r, mean, sum(r, TERM_SQUARE, mean) / n);
     break;
-  case ULY_ROWS_SUM: uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, 0, 1, splat(sum(r, TERM_VALUE, 0))); break;
+  case ULY_ROWS_SUM: uly_hook_rows_out(r->call, r->i0, r->i1, r->i2, r->i3, r->i4, 0, 1, splat(sum(r, TERM_VALUE, 0))); break;
   default: break;
   }
 }
 
 ULY_KERNEL(uly_kernel_rows) {
-  int64_t n1 = val(call, ULY_ROWS_N1), n2 = val(call, ULY_ROWS_N2);
+  const int64_t n1 = val(call, ULY_ROWS_N1), n2 = val(call, ULY_ROWS_N2), n3 = val(call, ULY_ROWS_N3), n4 = val(call, ULY_ROWS_N4);
   row r = {.call = call, .cols = uly_rows_cols ? uly_rows_cols : val(call, ULY_ROWS_COLS)};
   if (call->lo >= call->hi) return;
-  r.i2 = call->lo % n2, r.i1 = call->lo / n2 % n1, r.i0 = call->lo / n2 / n1;
+  int64_t at = call->lo;
+  r.i4 = at % n4, at /= n4;
+  r.i3 = at % n3, at /= n3;
+  r.i2 = at % n2, at /= n2;
+  r.i1 = at % n1, r.i0 = at / n1;
   for (int64_t item = call->lo; item < call->hi; item++) {
     run_row(&r);
+    if (++r.i4 < n4) continue;
+    r.i4 = 0;
+    if (++r.i3 < n3) continue;
+    r.i3 = 0;
     if (++r.i2 < n2) continue;
     r.i2 = 0;
     if (++r.i1 < n1) continue;
