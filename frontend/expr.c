@@ -117,63 +117,6 @@ static uly_scalar_type type_of(const uly_expr_builder *b, int32_t node) { return
 
 static int32_t to_float(uly_expr_builder *b, int32_t node) { return type_of(b, node) == ULY_SCALAR_FLOAT ? node : uly_expr_op(b, ULY_SC_FLOAT, &node, 1); }
 
-bool uly_scalar_result_type(uly_scalar op, const uly_scalar_type *args, int n_args, uly_scalar_type *out_type, uly_scalar_type *out_arg_type) {
-  bool any_float = false, any_bool = false, all_bool = true;
-  for (int i = op == ULY_SC_IF; i < n_args; i++) {
-    any_float |= args[i] == ULY_SCALAR_FLOAT;
-    any_bool |= args[i] == ULY_SCALAR_BOOL;
-    all_bool &= args[i] == ULY_SCALAR_BOOL;
-  }
-  uly_scalar_type common = all_bool ? ULY_SCALAR_BOOL : any_float ? ULY_SCALAR_FLOAT : ULY_SCALAR_INT;
-  *out_type = *out_arg_type = common;
-  switch (op) {
-  case ULY_SC_NOT:
-  case ULY_SC_AND:
-  case ULY_SC_OR: return all_bool;
-  case ULY_SC_EQ:
-  case ULY_SC_NE: *out_type = ULY_SCALAR_BOOL; return all_bool || !any_bool;
-  case ULY_SC_LT:
-  case ULY_SC_LE:
-  case ULY_SC_GT:
-  case ULY_SC_GE: *out_type = ULY_SCALAR_BOOL; return !any_bool;
-  case ULY_SC_IF: return args[0] == ULY_SCALAR_BOOL && (all_bool || !any_bool);
-  case ULY_SC_HASH: return common == ULY_SCALAR_INT && !any_bool;
-  case ULY_SC_FLOOR:
-  case ULY_SC_CEIL: *out_type = ULY_SCALAR_INT; return !any_bool;
-  case ULY_SC_FLOAT: *out_type = ULY_SCALAR_FLOAT; return true;
-  case ULY_SC_INT: *out_type = ULY_SCALAR_INT; return true;
-  case ULY_SC_DIV: return common == ULY_SCALAR_FLOAT && !any_bool;
-  case ULY_SC_NEG:
-  case ULY_SC_ADD:
-  case ULY_SC_SUB:
-  case ULY_SC_MUL:
-  case ULY_SC_FDIV:
-  case ULY_SC_MOD:
-  case ULY_SC_POW:
-  case ULY_SC_MIN:
-  case ULY_SC_MAX:
-  case ULY_SC_ABS: return !any_bool;
-  case ULY_SC_EXP:
-  case ULY_SC_EXP2:
-  case ULY_SC_LOG:
-  case ULY_SC_LOG2:
-  case ULY_SC_SQRT:
-  case ULY_SC_RSQRT:
-  case ULY_SC_SIN:
-  case ULY_SC_COS:
-  case ULY_SC_TANH:
-  case ULY_SC_SIGMOID:
-  case ULY_SC_ERF: *out_type = *out_arg_type = ULY_SCALAR_FLOAT; return !any_bool;
-  case ULY_SC_CONST:
-  case ULY_SC_COORD:
-  case ULY_SC_SIZE:
-  case ULY_SC_OPERAND:
-  case ULY_SC_LOAD:
-  case ULY_N_SCALARS: break;
-  }
-  return false;
-}
-
 // x to a constant whole power, by squaring: exact signs, where exp and log would lose negative bases.
 static int32_t expand_power(uly_expr_builder *b, int32_t x, int64_t power) {
   int32_t result = -1, square = x;

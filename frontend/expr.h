@@ -63,24 +63,28 @@ typedef struct uly_expr {
 uly_str uly_expr_print(uly_arena *arena, const uly_expr *expr, const uly_str *symbols, int n_symbols);
 ULY_MUST_USE uly_status uly_expr_parse(uly_arena *arena, uly_str text, const uly_str *symbols, int n_symbols, uly_expr *out_expr);
 
-// Evaluates in float64 and 64-bit ints. The callbacks give the leaves; NULL where the expression has none of the kind. ULY_INVALID_ARGUMENT on an
-// integer division by zero or overflow.
-typedef struct uly_expr_env {
-  void *context;
-  const int64_t *coords;      // by uly_coord, except S
-  double score;
-  const int64_t *sizes;       // by symbol
-  double (*operand)(void *context, int32_t operand);
-  double (*load)(void *context, int32_t operand, const int64_t *indices, int n_indices);
-} uly_expr_env;
 typedef struct uly_number {
   uly_scalar_type type;
   int64_t i; // bool, int
   double f;
 } uly_number;
+// A leaf's value, whatever its type, where a float64 holds it.
+static inline uly_number uly_number_of(double value) { return (uly_number){.i = value > -0x1p62 && value < 0x1p62 ? (int64_t)value : 0, .f = value}; }
+// Evaluates in float64 and 64-bit ints. The callbacks give the leaves, in the field that the leaf's type says; NULL where the expression has none of the kind.
+// ULY_INVALID_ARGUMENT on an integer division by zero or overflow.
+typedef struct uly_expr_env {
+  void *context;
+  const int64_t *coords; // by uly_coord, except S
+  double score;
+  const int64_t *sizes; // by symbol
+  uly_number (*operand)(void *context, int32_t operand);
+  uly_number (*load)(void *context, int32_t operand, const int64_t *indices, int n_indices);
+  uly_number *work; // room for every node, or NULL
+  bool running;     // as in kernels: ints wrap, a division by zero gives 0, a float that no int holds gives the nearest, NaN 0
+} uly_expr_env;
 ULY_MUST_USE uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_number *out_value);
 
-// Applies one operation to constants: what constant folding and evaluation share. ULY_INVALID_ARGUMENT where the types do not fit too.
+// Applies one operation to constants: what constant folding and evaluation share. ULY_INVALID_ARGUMENT as above, with the value of kernels, and where the types do not fit.
 ULY_MUST_USE uly_status uly_scalar_apply(uly_scalar op, const uly_number *args, int n_args, uly_number *out_value);
 
 // What an operation gives for arguments of these types, and what its arguments are converted to (int where a float meets it). False: they do not fit.
@@ -104,7 +108,8 @@ int32_t uly_expr_op(uly_expr_builder *b, uly_scalar op, const int32_t *args, int
 // LOAD: |type| is the element's.
 int32_t uly_expr_load(uly_expr_builder *b, uly_scalar_type type, int32_t operand, const int32_t *indices, int n_indices);
 // Copies |source| with every leaf replaced by what |leaf| returns for it (a node of b), or kept where it returns -1. Returns the result's node.
-int32_t uly_expr_graft(uly_expr_builder *b, const uly_expr *source, int32_t (*leaf)(void *context, uly_expr_builder *b, const uly_expr_node *node), void *context);
+int32_t uly_expr_graft(uly_expr_builder *b, const uly_expr *source, int32_t (*leaf)(void *context, uly_expr_builder *b, const uly_expr_node *node),
+                       void *context);
 const uly_expr_node *uly_expr_node_at(const uly_expr_builder *b, int32_t node);
 // Drops nodes that |result| does not need and orders the others, so that expressions that were built alike are equal. The builder may go on.
 uly_expr uly_expr_end(uly_expr_builder *b, int32_t result);

@@ -19,6 +19,63 @@ bool uly_scalar_by_name(uly_str name, uly_scalar *out_op) {
   return false;
 }
 
+bool uly_scalar_result_type(uly_scalar op, const uly_scalar_type *args, int n_args, uly_scalar_type *out_type, uly_scalar_type *out_arg_type) {
+  bool any_float = false, any_bool = false, all_bool = true;
+  for (int i = op == ULY_SC_IF; i < n_args; i++) {
+    any_float |= args[i] == ULY_SCALAR_FLOAT;
+    any_bool |= args[i] == ULY_SCALAR_BOOL;
+    all_bool &= args[i] == ULY_SCALAR_BOOL;
+  }
+  uly_scalar_type common = all_bool ? ULY_SCALAR_BOOL : any_float ? ULY_SCALAR_FLOAT : ULY_SCALAR_INT;
+  *out_type = *out_arg_type = common;
+  switch (op) {
+  case ULY_SC_NOT:
+  case ULY_SC_AND:
+  case ULY_SC_OR: return all_bool;
+  case ULY_SC_EQ:
+  case ULY_SC_NE: *out_type = ULY_SCALAR_BOOL; return all_bool || !any_bool;
+  case ULY_SC_LT:
+  case ULY_SC_LE:
+  case ULY_SC_GT:
+  case ULY_SC_GE: *out_type = ULY_SCALAR_BOOL; return !any_bool;
+  case ULY_SC_IF: return args[0] == ULY_SCALAR_BOOL && (all_bool || !any_bool);
+  case ULY_SC_HASH: return common == ULY_SCALAR_INT && !any_bool;
+  case ULY_SC_FLOOR:
+  case ULY_SC_CEIL: *out_type = ULY_SCALAR_INT; return !any_bool;
+  case ULY_SC_FLOAT: *out_type = ULY_SCALAR_FLOAT; return true;
+  case ULY_SC_INT: *out_type = ULY_SCALAR_INT; return true;
+  case ULY_SC_DIV: return common == ULY_SCALAR_FLOAT && !any_bool;
+  case ULY_SC_NEG:
+  case ULY_SC_ADD:
+  case ULY_SC_SUB:
+  case ULY_SC_MUL:
+  case ULY_SC_FDIV:
+  case ULY_SC_MOD:
+  case ULY_SC_POW:
+  case ULY_SC_MIN:
+  case ULY_SC_MAX:
+  case ULY_SC_ABS: return !any_bool;
+  case ULY_SC_EXP:
+  case ULY_SC_EXP2:
+  case ULY_SC_LOG:
+  case ULY_SC_LOG2:
+  case ULY_SC_SQRT:
+  case ULY_SC_RSQRT:
+  case ULY_SC_SIN:
+  case ULY_SC_COS:
+  case ULY_SC_TANH:
+  case ULY_SC_SIGMOID:
+  case ULY_SC_ERF: *out_type = *out_arg_type = ULY_SCALAR_FLOAT; return !any_bool;
+  case ULY_SC_CONST:
+  case ULY_SC_COORD:
+  case ULY_SC_SIZE:
+  case ULY_SC_OPERAND:
+  case ULY_SC_LOAD:
+  case ULY_N_SCALARS: break;
+  }
+  return false;
+}
+
 static uint32_t mix(uint32_t x) {
   x = (x ^ x >> 16) * 0x7feb352du;
   x = (x ^ x >> 15) * 0x846ca68bu;
@@ -33,14 +90,13 @@ uint32_t uly_scalar_hash(int64_t a, int64_t b) {
 }
 
 static uly_status int_power(int64_t base, int64_t power, int64_t *out) {
-  int64_t result = 1;
-  if (power < 0) return ULY_INVALID_ARGUMENT;
-  for (; power; power >>= 1) {
-    if ((power & 1) && __builtin_mul_overflow(result, base, &result)) return ULY_INVALID_ARGUMENT;
-    if (power > 1 && __builtin_mul_overflow(base, base, &base)) return ULY_INVALID_ARGUMENT;
+  bool overflow = false;
+  *out = power >= 0;
+  for (; power > 0; power >>= 1) {
+    if (power & 1) overflow |= __builtin_mul_overflow(*out, base, out);
+    if (power > 1) overflow |= __builtin_mul_overflow(base, base, &base);
   }
-  *out = result;
-  return ULY_OK;
+  return overflow || power < 0 ? ULY_INVALID_ARGUMENT : ULY_OK;
 }
 
 static uly_status apply_int(uly_scalar op, int64_t a, int64_t b, int64_t *out) {
@@ -52,6 +108,7 @@ static uly_status apply_int(uly_scalar op, int64_t a, int64_t b, int64_t *out) {
   case ULY_SC_MUL: overflow = __builtin_mul_overflow(a, b, out); break;
   case ULY_SC_FDIV:
   case ULY_SC_MOD:
+    *out = b == -1 && op == ULY_SC_FDIV ? a : 0; // the one quotient that does not fit
     if (b == 0 || (a == INT64_MIN && b == -1)) return ULY_INVALID_ARGUMENT;
     *out = op == ULY_SC_FDIV ? a / b - (a % b != 0 && (a < 0) != (b < 0)) : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
     break;
@@ -68,8 +125,8 @@ static uly_status apply_int(uly_scalar op, int64_t a, int64_t b, int64_t *out) {
   case ULY_SC_MIN: *out = a < b ? a : b; break;
   case ULY_SC_MAX: *out = a > b ? a : b; break;
   case ULY_SC_ABS:
-    if (a == INT64_MIN) return ULY_INVALID_ARGUMENT;
-    *out = a < 0 ? -a : a;
+    *out = a;
+    if (a < 0) overflow = __builtin_sub_overflow(0, a, out);
     break;
   case ULY_SC_FLOOR:
   case ULY_SC_CEIL:
@@ -126,6 +183,7 @@ static bool compare_float(uly_scalar op, double a, double b) {
 
 static uly_status float_to_int(uly_scalar op, double a, int64_t *out) {
   a = op == ULY_SC_FLOOR ? floor(a) : op == ULY_SC_CEIL ? ceil(a) : trunc(a);
+  *out = a < 0 ? INT64_MIN : isnan(a) ? 0 : INT64_MAX;
   if (!(a >= -0x1p63 && a < 0x1p63)) return ULY_INVALID_ARGUMENT;
   *out = (int64_t)a;
   return ULY_OK;
@@ -163,8 +221,7 @@ uly_status uly_scalar_apply(uly_scalar op, const uly_number *args, int n_args, u
 }
 
 static uly_number eval_leaf(const uly_expr_node *node, const uly_expr_env *env, const int64_t *indices) {
-  uly_number n = {.type = (uly_scalar_type)node->type};
-  double value = 0;
+  uly_number n = {.type = (uly_scalar_type)node->type}, value = n;
   switch ((uly_scalar)node->op) {
   case ULY_SC_CONST: return uly_expr_node_value(node);
   case ULY_SC_SIZE: n.i = env->sizes[node->index]; return n;
@@ -179,18 +236,18 @@ static uly_number eval_leaf(const uly_expr_node *node, const uly_expr_env *env, 
   default: ULY_ASSERT(false && "a leaf");
   }
   if (node->type == ULY_SCALAR_FLOAT)
-    n.f = value;
+    n.f = value.f;
   else
-    n.i = (int64_t)value;
+    n.i = value.i;
   return n;
 }
 
 enum { LOCAL_NODES = 64 };
 
 uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_number *out_value) {
-  uly_number local[LOCAL_NODES], *values = local, args[ULY_EXPR_MAX_ARGS];
+  uly_number local[LOCAL_NODES], *values = env->work ? env->work : local, args[ULY_EXPR_MAX_ARGS];
   uly_status status = ULY_OK;
-  if (expr->n_nodes > LOCAL_NODES && !(values = malloc(sizeof *values * (size_t)expr->n_nodes))) return ULY_EXHAUSTED;
+  if (values == local && expr->n_nodes > LOCAL_NODES && !(values = malloc(sizeof *values * (size_t)expr->n_nodes))) return ULY_EXHAUSTED;
   for (int32_t i = 0; i < expr->n_nodes && status == ULY_OK; i++) {
     const uly_expr_node *node = &expr->nodes[i];
     int64_t indices[ULY_EXPR_MAX_ARGS] = {0};
@@ -202,8 +259,9 @@ uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_numb
       status = uly_scalar_apply((uly_scalar)node->op, args, node->n_args, &values[i]);
     else
       values[i] = eval_leaf(node, env, indices);
+    if (env->running) status = ULY_OK;
   }
   if (status == ULY_OK) *out_value = values[expr->n_nodes - 1];
-  if (values != local) free(values);
+  if (values != local && values != env->work) free(values);
   return status;
 }

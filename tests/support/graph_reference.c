@@ -55,7 +55,7 @@ typedef struct map_walk {
   uly_status status;
 } map_walk;
 
-static double map_operand(void *context, int32_t j) {
+static uly_number map_operand(void *context, int32_t j) {
   const map_walk *m = context;
   const tensor *t = operand(m->w, m->value, j);
   int64_t at = 0;
@@ -63,7 +63,7 @@ static double map_operand(void *context, int32_t j) {
     int8_t dim = m->value->u.map.access[j].dim[d];
     at = at * t->dims[d] + (dim < 0 ? 0 : m->index[dim]);
   }
-  return t->data[at];
+  return uly_number_of(t->data[at]);
 }
 
 static double map_element(void *context, const int64_t *index) {
@@ -92,18 +92,18 @@ typedef struct pair_walk {
   uly_status status;
 } pair_walk;
 
-static double pair_load(void *context, int32_t j, const int64_t *indices, int n) {
+static uly_number pair_load(void *context, int32_t j, const int64_t *indices, int n) {
   pair_walk *p = context;
   const tensor *t = operand(p->w, p->value, p->value->u.attention->captures + j);
   int64_t at = 0;
   for (int i = 0; i < n; i++) {
     if (indices[i] < 0 || indices[i] >= t->dims[i]) {
       p->status = ULY_FAULT;
-      return 0.0;
+      return uly_number_of(0.0);
     }
     at = at * t->dims[i] + indices[i];
   }
-  return t->data[at];
+  return uly_number_of(t->data[at]);
 }
 
 static uly_number pair_eval(pair_walk *p, const uly_expr *expr, int64_t b, int64_t h, int64_t q, int64_t k, double s) {

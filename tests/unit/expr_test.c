@@ -20,10 +20,10 @@ static uly_expr parse(const char *text) {
   return expr;
 }
 
-static double operand(void *context, int32_t j) { return ((const double *)context)[j]; }
-static double load(void *context, int32_t j, const int64_t *indices, int n) {
+static uly_number operand(void *context, int32_t j) { return uly_number_of(((const double *)context)[j]); }
+static uly_number load(void *context, int32_t j, const int64_t *indices, int n) {
   (void)context;
-  return (double)(100 * j + 10 * indices[0] + (n > 1 ? indices[1] : 0));
+  return uly_number_of((double)(100 * j + 10 * indices[0] + (n > 1 ? indices[1] : 0)));
 }
 
 static uly_number eval(const uly_expr *expr) {
@@ -139,6 +139,25 @@ static void types_follow_the_rules(void **state) {
   assert_int_equal(uly_expr_eval(&quotient, &(uly_expr_env){.coords = coords}, &value), ULY_INVALID_ARGUMENT);
 }
 
+// What kernels give where a constant would be refused.
+static void ints_wrap_where_kernels_run(void **state) {
+  (void)state;
+  static const int64_t coords[ULY_COORD_MAX] = {[ULY_COORD_B] = INT64_MIN, [ULY_COORD_Q] = 7, [ULY_COORD_K] = 0};
+  static const struct {
+    const char *text;
+    int64_t want;
+  } cases[] = {{"q // k", 0},          {"q % k", 0},          {"b // (k - 1)", INT64_MIN}, {"b % (k - 1)", 0}, {"b - 1", INT64_MAX},
+               {"-b", INT64_MIN},      {"abs(b)", INT64_MIN}, {"floor(s)", INT64_MAX},     {"int(s - s)", 0},  {"floor(-s)", INT64_MIN},
+               {"q - (q // 2) * 2", 1}};
+  uly_number work[64], value;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    uly_expr expr = parse(cases[i].text);
+    uly_expr_env env = {.coords = coords, .score = (double)INFINITY, .work = work, .running = true};
+    assert_int_equal(uly_expr_eval(&expr, &env, &value), ULY_OK);
+    if (value.i != cases[i].want) fail_msg("%s is %lld, not %lld", cases[i].text, (long long)value.i, (long long)cases[i].want);
+  }
+}
+
 static void text_round_trips(void **state) {
   (void)state;
   static const char *const same[] = {
@@ -237,10 +256,15 @@ static void size_is_bounded(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(evaluates_as_c_does),      cmocka_unit_test(folds_and_shares),
-      cmocka_unit_test(types_follow_the_rules),   cmocka_unit_test(text_round_trips),
-      cmocka_unit_test(sharing_keeps_text_short), cmocka_unit_test(hash_is_fixed),
-      cmocka_unit_test(depth_does_not_matter),    cmocka_unit_test(grafts),
+      cmocka_unit_test(evaluates_as_c_does),
+      cmocka_unit_test(folds_and_shares),
+      cmocka_unit_test(types_follow_the_rules),
+      cmocka_unit_test(ints_wrap_where_kernels_run),
+      cmocka_unit_test(text_round_trips),
+      cmocka_unit_test(sharing_keeps_text_short),
+      cmocka_unit_test(hash_is_fixed),
+      cmocka_unit_test(depth_does_not_matter),
+      cmocka_unit_test(grafts),
       cmocka_unit_test(size_is_bounded),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

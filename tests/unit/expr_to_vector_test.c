@@ -290,9 +290,9 @@ static int64_t at(const layout *l, const int64_t *strides, int j, int64_t i0, in
   return strides[2 * j] * i0 + (l->c == -1 ? 0 : l->c == -2 ? c : strides[2 * j + 1] * c);
 }
 
-static double element_operand(void *context, int32_t j) {
+static uly_number element_operand(void *context, int32_t j) {
   const element *e = context;
-  return uly_dtype_load(e->operands[j].dtype, e->data[j], at(&e->operands[j], e->strides, j, e->i0, e->c));
+  return uly_number_of(uly_dtype_load(e->operands[j].dtype, e->data[j], at(&e->operands[j], e->strides, j, e->i0, e->c)));
 }
 
 static void fill(uly_dtype dtype, void *data, int64_t n) {

@@ -95,14 +95,14 @@ typedef struct pair_user {
   bool out_of_range;
 } pair_user;
 
-static double load(void *context, int32_t operand, const int64_t *indices, int n) {
+static uly_number load(void *context, int32_t operand, const int64_t *indices, int n) {
   pair_user *u = context;
   for (int d = 0; d < n; d++)
     if (indices[d] < 0 || indices[d] >= shapes[operand].dims[d]) {
       u->out_of_range = true;
-      return 0;
+      return uly_number_of(0);
     }
-  return uly_dtype_load(shapes[operand].dtype, captured[operand], n == 2 ? indices[0] * shapes[operand].dims[1] + indices[1] : indices[0]);
+  return uly_number_of(uly_dtype_load(shapes[operand].dtype, captured[operand], n == 2 ? indices[0] * shapes[operand].dims[1] + indices[1] : indices[0]));
 }
 
 static uly_number at_pair(pair_user *u, const uly_expr *e, int64_t b, int64_t h, int64_t q, int64_t k, double s) {
@@ -230,7 +230,7 @@ static void add_linear(uly_program *p, const epilogue_case *t) {
   uly_test_add_kernel(p, &gemm);
 }
 
-static double operand_of(void *context, int32_t operand) { return ((const double *)context)[operand]; }
+static uly_number operand_of(void *context, int32_t operand) { return uly_number_of(((const double *)context)[operand]); }
 
 static void check_linear(const uly_test_model *m, uint32_t level, uint32_t kernel, const epilogue_case *t, const uly_expr *expr) {
   float *x = floats(ROWS * BATCH * K, NULL), *w = floats(N * K, NULL), *bias = floats(N, NULL), *out = floats(ROWS * BATCH * N, NULL);

@@ -98,11 +98,11 @@ static void set_call(uly_test_call *c) {
   c->call = (uly_call){.op = c->args, .val = c->vals, .n_peers = 1, .fault = &c->fault};
 }
 
-static double load(void *context, int32_t operand, const int64_t *indices, int n) {
+static uly_number load(void *context, int32_t operand, const int64_t *indices, int n) {
   (void)context;
   int64_t i = indices[0];
   if (n == 2) i = i * shapes[operand].dims[1] + indices[1];
-  return uly_dtype_load(shapes[operand].dtype, captured[operand], i);
+  return uly_number_of(uly_dtype_load(shapes[operand].dtype, captured[operand], i));
 }
 
 // 1 allowed, 0 masked, -1 where the evaluator refuses (overflow).
