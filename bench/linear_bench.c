@@ -1,5 +1,5 @@
 // Times linear layers: best whole call of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate.
-//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope] [segments=1] [ms=300] M,K,N …
+//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope|loss] [segments=1] [ms=300] M,K,N …
 // For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak. bench/linear compares with PyTorch.
 #include "bench/linear_kernels.h"
 
@@ -28,6 +28,7 @@ typedef struct options {
 
 typedef struct layer {
   float *x, *w[2], *packed, *y, *cosine, *sine, *bias, *residual;
+  int32_t *labels;
   void *p[LINEAR_N_OPS], *x_p[MAX_SEGMENTS];
   uly_arg op[LINEAR_N_OPS];
   int64_t v[LINEAR_N_VALS], x_s[MAX_SEGMENTS];
@@ -47,6 +48,9 @@ static int64_t panels(const options *o, int64_t columns) {
   return uly_part_panels(modes[o->kind], uly_gemm_part_n_groups[0], uly_pack_group, rope ? LINEAR_HEAD : 0);
 }
 
+// Floats of a row of the result.
+static int64_t row_width(const options *o, int64_t columns) { return o->kind == LINEAR_loss ? uly_nll_row(uly_nll_tiles(columns)) : columns; }
+
 static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
   layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
   uly_gemm_k = uly_pack_k = k;
@@ -55,11 +59,13 @@ static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64
   l.w[0] = pool_floats(l.columns * k, 1);
   l.w[1] = pool_floats(l.columns * k, 1);
   l.packed = pool_floats(n_panels * k * ULY_PANEL, 1);
-  l.y = pool_floats(m * l.columns, 1);
+  l.y = pool_floats(m * row_width(o, l.columns), 1);
   l.cosine = pool_floats(m * LINEAR_HEAD / 2, 1);
   l.sine = pool_floats(m * LINEAR_HEAD / 2, 1);
   l.bias = pool_floats(n, 1);
   l.residual = pool_floats(m * l.columns, 1);
+  l.labels = calloc((size_t)m, sizeof *l.labels);
+  for (int64_t i = 0; i < m; i++) l.labels[i] = (int32_t)(i * 7919 % l.columns);
   void *w0 = l.w[0], *w1 = l.w[1], *out = l.packed;
   uly_arg op[ULY_PACK_N_OPS] = {{&w0, 1}, {&w1, 1}, {&out, 1}};
   o->level->pack[o->kind](&(uly_call){.op = op, .n_peers = 1, .hi = n_panels});
@@ -70,19 +76,24 @@ static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64
 static void free_layer(layer *l) {
   float *all[] = {l->x, l->w[0], l->w[1], l->packed, l->y, l->cosine, l->sine, l->bias, l->residual};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+  free(l->labels);
 }
 
-static void set_call(layer *l, int segments, int64_t m, int64_t k) {
+static void set_call(layer *l, const options *o, int64_t m, int64_t k) {
+  int segments = o->segments;
   l->p[ULY_GEMM_W] = l->packed;
   l->p[ULY_GEMM_COS] = l->cosine;
   l->p[ULY_GEMM_SIN] = l->sine;
+  l->p[ULY_GEMM_LABELS] = l->labels;
   l->p[ULY_GEMM_OUT] = l->y;
   l->p[LINEAR_BIAS] = l->bias;
   l->p[LINEAR_RESIDUAL] = l->residual;
   l->v[ULY_GEMM_ROWS] = m;
   l->v[ULY_GEMM_BATCH] = 1;
   l->v[ULY_GEMM_ROPE_S] = LINEAR_HEAD / 2;
-  l->v[ULY_GEMM_OUT_S] = l->v[LINEAR_RESIDUAL_S] = l->columns;
+  l->v[ULY_GEMM_LABELS_S] = 1;
+  l->v[ULY_GEMM_OUT_S] = row_width(o, l->columns);
+  l->v[LINEAR_RESIDUAL_S] = l->columns;
   for (int i = 0; i < LINEAR_N_OPS; i++) l->op[i] = (uly_arg){&l->p[i], 1};
   for (int i = 0; i < LINEAR_N_VALS; i++) l->val[i] = &l->v[i];
   for (int i = 0; i < segments; i++) {
@@ -98,7 +109,7 @@ static double larger(double a, double b) { return a > b ? a : b; }
 static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
   int64_t items;
   layer l = make_layer(o, m, k, n, &items);
-  set_call(&l, o->segments, m, k);
+  set_call(&l, o, m, k);
   const uly_call call = {.op = l.op, .val = l.val, .n_peers = 1};
   double best = 1e9, peak = 0;
   for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());

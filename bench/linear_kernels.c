@@ -12,6 +12,7 @@
 #define uly_hook_gemm_epilogue LOCAL(uly_hook_gemm_epilogue)
 #define uly_gemm_n_parts LOCAL(uly_gemm_n_parts)
 #define uly_gemm_message LOCAL(uly_gemm_message)
+#define uly_gemm_labels LOCAL(uly_gemm_labels)
 #define uly_gemm_part_mode LOCAL(uly_gemm_part_mode)
 #define uly_gemm_part_rope LOCAL(uly_gemm_part_rope)
 #define uly_gemm_part_has_epilogue LOCAL(uly_gemm_part_has_epilogue)
@@ -21,8 +22,11 @@
 #include "codegen/cpu/templates/gemm.c"
 #include "codegen/cpu/templates/pack.c"
 
+#ifndef LINEAR_LABELS
+#define LINEAR_LABELS 0
+#endif
 enum { ROPE = LINEAR_MODE == ULY_GEMM_ROPE_HALF ? LINEAR_HEAD : 0 };
-const int64_t uly_gemm_n_parts = 1, uly_gemm_message = 0, uly_pack_mode = LINEAR_MODE, uly_pack_rope = ROPE;
+const int64_t uly_gemm_n_parts = 1, uly_gemm_message = 0, uly_gemm_labels = LINEAR_LABELS, uly_pack_mode = LINEAR_MODE, uly_pack_rope = ROPE;
 const int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS] = {LINEAR_MODE}, uly_gemm_part_rope[ULY_GEMM_MAX_PARTS] = {ROPE};
 const int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS] = {LINEAR_EPILOGUE};
 

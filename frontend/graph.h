@@ -123,9 +123,9 @@ struct uly_graph_value {
       int64_t count;
       uly_graph_region *body;
     } repeat;
-    struct {
+    struct { // NLL: the label that does not count
       int64_t ignore;
-    } loss;
+    } nll;
   } u;
 };
 

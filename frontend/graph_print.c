@@ -101,7 +101,7 @@ static void print_attributes(uly_text *text, const uly_graph_value *value, const
   case ULY_OP_SOFTMAX:
   case ULY_OP_SPLIT:
   case ULY_OP_CONCAT: uly_text_add(text, " dim=%d", value->u.along.dim); return;
-  case ULY_OP_CROSS_ENTROPY: uly_text_add(text, " ignore=%" PRId64, value->u.loss.ignore); return;
+  case ULY_OP_NLL: uly_text_add(text, " ignore=%" PRId64, value->u.nll.ignore); return;
   case ULY_OP_REPEAT: uly_text_add(text, " %" PRId64, value->u.repeat.count); return;
   case ULY_OP_GATHER:
   case ULY_OP_LINEAR:

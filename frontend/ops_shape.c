@@ -231,9 +231,9 @@ uly_value uly_build_transpose(uly_call *call) {
   return uly_map_move(call->c, call->ast->loc, call->args[0], &type, access);
 }
 
-// ---- rows and losses ------------------------------------------------------------------------------------------------------------------------------------------
+// ---- rows -----------------------------------------------------------------------------------------------------------------------------------------------------
 
-static uly_value build_shift(uly_checker *c, uly_loc loc, uly_value x, int64_t n, double fill) {
+uly_value uly_build_shift_by(uly_checker *c, uly_loc loc, uly_value x, int64_t n, double fill) {
   uly_graph_value *value = uly_build_value(c, ULY_OP_SHIFT, loc, &x.u.tensor->type, &x.u.tensor, 1);
   value->u.shift.n = n;
   value->u.shift.fill = fill;
@@ -247,49 +247,5 @@ uly_value uly_build_shift(uly_call *call) {
   double fill = 0.0;
   if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS) || !uly_static_get_int(call->c, call->scope, call->locs[N], call->args[N], "`n`", &n)) return uly_poison();
   if (call->given[FILL] && !uly_static_get_float(call->c, call->scope, call->locs[FILL], call->args[FILL], "`fill`", &fill)) return uly_poison();
-  return build_shift(call->c, call->ast->loc, call->args[X], n, fill);
-}
-
-static bool check_labels(uly_call *call, int32_t labels) {
-  if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0) || !uly_call_tensor(call, labels)) return false;
-  uly_tensor_type rows = call->args[0].u.tensor->type;
-  const uly_tensor_type *have = &call->args[labels].u.tensor->type;
-  rows.rank--;
-  rows.dtype = have->dtype;
-  if ((have->dtype == ULY_I32 || have->dtype == ULY_I64) && uly_tensor_type_equal(&rows, have)) return true;
-  uly_str logits = uly_shape_text(call->c, &call->args[0].u.tensor->type), text = uly_shape_text(call->c, have);
-  ULY_CHECK_ERROR(call->c, call->scope, call->locs[labels], ULY_D(LABEL_SHAPE), ULY_STR_ARG(text), ULY_STR_ARG(logits));
-  return false;
-}
-
-static uly_value build_loss(uly_call *call, uly_value labels, int64_t ignore) {
-  uly_tensor_type type = {.dtype = ULY_F32};
-  uly_graph_value *operands[2] = {call->args[0].u.tensor, labels.u.tensor};
-  uly_graph_value *value = uly_build_value(call->c, ULY_OP_CROSS_ENTROPY, call->ast->loc, &type, operands, 2);
-  value->u.loss.ignore = ignore;
-  return uly_build_tensor(value, false);
-}
-
-uly_value uly_build_cross_entropy(uly_call *call) {
-  enum { LOGITS, LABELS, IGNORE };
-  int64_t ignore = -100;
-  if (call->given[IGNORE] && !uly_static_get_int(call->c, call->scope, call->locs[IGNORE], call->args[IGNORE], "`ignore`", &ignore)) return uly_poison();
-  return check_labels(call, LABELS) ? build_loss(call, call->args[LABELS], ignore) : uly_poison();
-}
-
-uly_value uly_build_next_token_loss(uly_call *call) {
-  enum { LOGITS, TOKENS, DOC };
-  uly_checker *c = call->c;
-  uly_loc loc = call->ast->loc;
-  if (!check_labels(call, TOKENS)) return uly_poison();
-  uly_value labels = build_shift(c, loc, call->args[TOKENS], -1, -100.0);
-  if (call->given[DOC]) {
-    uly_graph_value *doc = uly_call_tensor(call, DOC);
-    if (!doc) return uly_poison();
-    uly_value same[2] = {call->args[DOC], build_shift(c, loc, call->args[DOC], -1, -1.0)};
-    uly_value args[3] = {uly_eval_apply(c, call->scope, call->locs[DOC], ULY_SC_EQ, same, 2), labels, uly_static_int(-100)};
-    labels = uly_eval_apply(c, call->scope, loc, ULY_SC_IF, args, 3);
-    if (labels.kind == ULY_VALUE_POISON) return labels;
-  }
-  return build_loss(call, labels, -100);
+  return uly_build_shift_by(call->c, call->ast->loc, call->args[X], n, fill);
 }

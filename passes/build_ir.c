@@ -92,6 +92,7 @@ static int add_attrs(const builder *b, const uly_graph_value *v, MlirNamedAttrib
   case ULY_OP_RMSNORM:
   case ULY_OP_LAYERNORM: attrs[n++] = uly_ir_attr(ir, "eps", uly_ir_f64(ir, v->u.norm.eps)); break;
   case ULY_OP_ROPE: attrs[n++] = uly_ir_attr(ir, "pairs", uly_ir_str(ir, v->u.rope.interleaved ? ULY_STR("interleaved") : ULY_STR("half"))); break;
+  case ULY_OP_NLL: attrs[n++] = uly_ir_attr(ir, "ignore", uly_ir_i64(ir, v->u.nll.ignore)); break;
   case ULY_OP_SUM:
     attrs[n++] = uly_ir_attr(ir, "dim", uly_ir_i64(ir, v->u.sum.dim));
     if (v->u.sum.keep) attrs[n++] = uly_ir_attr(ir, "keep", uly_ir_unit(ir));

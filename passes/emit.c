@@ -331,7 +331,7 @@ static bool emit_call(uly_emitter *e, MlirOperation op) {
   static const struct {
     const char *kind;
     bool (*emit)(const uly_site *site);
-  } kinds[] = {{"gemm", uly_emit_gemm}, {"attention", uly_emit_attention}, {"rows", uly_emit_rows}, {"rowsum", uly_emit_rowsum}};
+  } kinds[] = {{"gemm", uly_emit_gemm}, {"attention", uly_emit_attention}, {"rows", uly_emit_rows}, {"rowsum", uly_emit_rowsum}, {"nll", uly_emit_nll}};
   uly_site site = {.e = e, .call = op, .function = find_function(e, op)};
   site.body = uly_op_body(site.function);
   uly_str kind = uly_op_str(site.function, "uly.kernel");

@@ -137,7 +137,10 @@ typedef struct uly_space {
   uly_layout layout;
   int32_t index[ULY_GRAPH_MAX_DIMS]; // by logical dim
 } uly_space;
+// In storage order, the innermost dim as c.
 uly_space uly_space_of(uly_emitter *e, const uly_type *type);
+// The same with dim |cols| as c.
+uly_space uly_space_along(uly_emitter *e, const uly_type *type, int32_t cols);
 // Sets the sizes of a ROWS call's index space (those of ROWSUM have the same slots); returns the number of rows.
 uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space);
 // A call of an outlined function: its operations, and the places of its arguments.
@@ -165,6 +168,9 @@ bool uly_emit_gemm(const uly_site *site);
 bool uly_emit_attention(const uly_site *site);
 bool uly_emit_rows(const uly_site *site);
 bool uly_emit_rowsum(const uly_site *site);
+bool uly_emit_nll(const uly_site *site);
+// |op|, an nll of the site's body; of the statistics of its logits where |stats| is not NULL.
+bool uly_emit_nll_of(const uly_site *site, MlirOperation op, const uly_operand *stats);
 bool uly_emit_gather(uly_emitter *e, MlirOperation op);
 bool uly_emit_rope(uly_emitter *e, MlirOperation op);
 bool uly_emit_view(uly_emitter *e, MlirOperation op);

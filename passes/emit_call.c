@@ -70,12 +70,20 @@ void uly_call_end(uly_call_builder *c, uint32_t items, uint32_t scratch, const c
 
 // ---- hooks
 
-uly_space uly_space_of(uly_emitter *e, const uly_type *type) {
+uly_space uly_space_along(uly_emitter *e, const uly_type *type, int32_t cols) {
   uly_space space = {.type = *type, .layout = uly_layout_of(e->program, &e->ir->names, type)};
   _Static_assert((int)ULY_GRAPH_MAX_DIMS <= (int)ULY_HOOK_INDICES, "an index for every dim");
-  int32_t rank = space.layout.rank;
-  for (int32_t i = 0; i < rank; i++) space.index[space.layout.order[i]] = i == rank - 1 ? ULY_HOOK_INDICES - 1 : i;
+  int32_t n = 0;
+  for (int32_t i = 0; i < space.layout.rank; i++) {
+    int32_t d = space.layout.order[i];
+    space.index[d] = d == cols ? ULY_HOOK_INDICES - 1 : n++;
+  }
   return space;
+}
+
+uly_space uly_space_of(uly_emitter *e, const uly_type *type) {
+  uly_layout layout = uly_layout_of(e->program, &e->ir->names, type);
+  return uly_space_along(e, type, layout.rank ? layout.order[layout.rank - 1] : -1);
 }
 
 uint32_t uly_rows_set_space(uly_call_builder *c, const uly_space *space) {

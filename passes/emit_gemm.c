@@ -1,9 +1,9 @@
-// emit: linear layers. A fused function has one result a part: rope ← heads ← map ← linear (two of them: gate and up), what is not there left out.
+// emit: linear layers. A fused function has one result a part: rope ← heads ← map ← linear (two of them: gate and up), or nll ← map ← linear; what is not there left out.
 #include "passes/emit.h"
 
 typedef struct part {
   MlirOperation linear[2];
-  MlirOperation map, heads, rope;
+  MlirOperation map, heads, rope, nll;
 } part;
 
 static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
@@ -12,6 +12,7 @@ static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOpera
 static part read_part(const uly_site *site, int i) {
   part p = {0};
   MlirOperation op = uly_value_op(uly_site_return(site, i));
+  if (uly_op_kind(op) == ULY_KIND_NLL) p.nll = op, op = uly_value_op(operand(op, 0));
   if (uly_op_kind(op) == ULY_KIND_ROPE) p.rope = op, op = uly_value_op(operand(op, 0));
   if (uly_op_kind(op) == ULY_KIND_HEADS) p.heads = op, op = uly_value_op(operand(op, 0));
   if (uly_op_kind(op) == ULY_KIND_MAP) {
@@ -156,6 +157,23 @@ static void set_output(uly_call_builder *c, const uly_site *site, int i, const u
   if (space->layout.rank > 2) uly_call_set_val(c, ULY_GEMM_OUT_B + i, to.stride[space->layout.order[1]]);
 }
 
+// The output of a linear whose rows go into a loss: their statistics, which the loss is then made of.
+static uly_operand set_stats(uly_call_builder *c, const uly_site *site, MlirOperation nll, const uly_space *space) {
+  uly_program *p = c->e->program;
+  uly_type logits = uly_type_of(c->e->ir, operand(nll, 0)), labels = uly_type_of(c->e->ir, operand(nll, 1));
+  uly_place at = uly_site_place(site, operand(nll, 1));
+  uint32_t row = uly_program_const(p, uly_nll_row(uly_nll_tiles(const_dim(&logits, logits.tensor.rank - 1)))), batch = c->vals[ULY_GEMM_BATCH].node;
+  uint32_t elements = uly_mul(p, uly_mul(p, c->vals[ULY_GEMM_ROWS].node, batch), row);
+  uly_operand stats = uly_emit_buffer_operand(c->e, uly_emit_bytes(c->e, uly_scale(p, elements, (int64_t)sizeof(float)), 0, "statistics"));
+  c->desc->u.gemm.labels = uly_dtype_bytes(labels.tensor.dtype);
+  uly_call_set_op(c, ULY_GEMM_LABELS, at.operand, ULY_READ);
+  for (int32_t i = 0; i < labels.tensor.rank; i++) uly_call_set_val(c, ULY_GEMM_LABELS_S + i, at.stride[space->layout.order[i]]);
+  uly_call_set_op(c, ULY_GEMM_OUT, stats, ULY_WRITE);
+  uly_call_set_val(c, ULY_GEMM_OUT_S, uly_mul(p, batch, row));
+  uly_call_set_val(c, ULY_GEMM_OUT_B, row);
+  return stats;
+}
+
 static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space, uly_hook *hook) {
   uly_hook_input inputs[2] = {0};
   int n = is_null(p->linear[1]) ? 1 : 2;
@@ -193,9 +211,13 @@ bool uly_emit_gemm(const uly_site *site) {
     set_epilogue(&c, site, &parts[i], &out, &c.desc->u.gemm.parts[i].epilogue);
     column_items += uly_cdiv(uly_part_panels(d->mode, d->n_groups, d->group, d->rope), ULY_GEMM_ITEM_PANELS);
   }
-  for (int i = 0; i < n; i++) set_output(&c, site, i, &in);
+  uly_operand stats;
+  if (!is_null(parts[0].nll))
+    stats = set_stats(&c, site, parts[0].nll, &in);
+  else
+    for (int i = 0; i < n; i++) set_output(&c, site, i, &in);
   uint32_t rows = uly_mul(e->program, c.vals[ULY_GEMM_ROWS].node, c.vals[ULY_GEMM_BATCH].node);
   uint32_t row_items = uly_program_op(e->program, ULY_NODE_CDIV, rows, uly_program_const(e->program, ULY_GEMM_ITEM_ROWS));
   uly_call_end(&c, uly_scale(e->program, row_items, column_items), uly_program_const(e->program, ULY_GEMM_SCRATCH_BYTES), "linear");
-  return true;
+  return is_null(parts[0].nll) || uly_emit_nll_of(site, parts[0].nll, &stats);
 }

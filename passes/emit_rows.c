@@ -1,4 +1,4 @@
-// emit: kernels that go row by row (maps, norms, sums over the last dim), exact sums over rows, and gathers of a table's rows.
+// emit: kernels that go row by row (maps, norms, sums over the last dim, losses), exact sums over rows, and gathers of a table's rows.
 #include "passes/emit.h"
 
 static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
@@ -98,6 +98,39 @@ bool uly_emit_rows(const uly_site *site) {
   uly_call_end(&c, rows, scratch, step_name(d->mode));
   return true;
 }
+
+// ---- losses
+
+bool uly_emit_nll_of(const uly_site *site, MlirOperation op, const uly_operand *stats) {
+  uly_emitter *e = site->e;
+  uly_type x = uly_type_of(e->ir, operand(op, 0)), labels = uly_type_of(e->ir, operand(op, 1));
+  int32_t rank = labels.tensor.rank;
+  uly_space space = uly_space_along(e, &x, rank);
+  uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_NLL, ULY_NLL_N_OPS, ULY_NLL_N_VALS);
+  uint32_t rows = uly_rows_set_space(&c, &space), scratch = ULY_NONE;
+  c.desc->u.nll = (uly_nll_desc){.labels = labels.tensor.dtype, .ignore = uly_op_i64(op, "ignore", 0), .stats = stats != NULL};
+  if (stats) {
+    uly_call_set_op(&c, ULY_NLL_STATS, *stats, ULY_READ);
+  } else {
+    set_input(&c, site, op, &space, &c.desc->u.nll.in);
+    uint32_t tiles = uly_program_op(e->program, ULY_NODE_CDIV, c.vals[ULY_NLL_COLS].node, uly_program_const(e->program, ULY_NLL_TILE));
+    scratch = uly_scale(e->program, uly_add(e->program, tiles, uly_program_const(e->program, 1)), 2 * (int64_t)sizeof(float));
+  }
+  MlirValue result = uly_op_result(site->call, 0);
+  uly_place at = uly_site_place(site, operand(op, 1)), to = uly_emit_dest(e, result);
+  uly_emit_set_place(e, result, to);
+  uly_call_set_op(&c, ULY_NLL_LABELS, at.operand, ULY_READ);
+  uly_call_set_op(&c, ULY_NLL_OUT, to.operand, ULY_WRITE);
+  for (int32_t d = 0; d < rank; d++) {
+    uly_call_set_val(&c, ULY_NLL_LABELS_0 + space.index[d], at.stride[d]);
+    uly_call_set_val(&c, ULY_NLL_OUT_0 + space.index[d], to.stride[d]);
+    if (space.index[d] == 0) uly_call_set_val(&c, ULY_NLL_ROW0, space.layout.start[d]);
+  }
+  uly_call_end(&c, rows, scratch, "loss");
+  return true;
+}
+
+bool uly_emit_nll(const uly_site *site) { return uly_emit_nll_of(site, uly_value_op(uly_site_return(site, 0)), NULL); }
 
 // ---- exact sums over rows
 

@@ -1,11 +1,11 @@
 // The linear part of fuse. A chain is a linear and what can run while its result is still in registers: a pointwise map (which may take in a second linear of the same
-// input: gate and up), then heads and rope. Chains with the same input that feed one exchange become one kernel, whose output is that exchange's message.
+// input: gate and up), then heads and rope, or a loss of its rows. Chains with the same input that feed one exchange become one kernel, whose output is that exchange's message.
 #include "passes/fuse.h"
 #include "runtime/kernel_abi.h"
 
 typedef struct chain {
   MlirOperation linear[2]; // the second one null, or the pair
-  MlirOperation map, heads, rope; // null where absent
+  MlirOperation map, heads, rope, nll; // null where absent
   MlirValue result;
   MlirOperation exchange; // the exchange that it feeds, null where none
 } chain;
@@ -48,6 +48,11 @@ static chain grow(const uly_fuse *fuse, MlirOperation linear) {
     c.result = uly_op_result(user, 0);
     user = uly_single_user(c.result);
   }
+  if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && uly_type_of(fuse->ir, c.result).tensor.dtype == ULY_F32) {
+    c.nll = user;
+    c.result = uly_op_result(user, 0);
+    return c;
+  }
   if (is_kind(user, ULY_KIND_HEADS)) {
     MlirValue split = uly_op_result(user, 0);
     MlirOperation next = uly_single_user(split);
@@ -60,13 +65,16 @@ static chain grow(const uly_fuse *fuse, MlirOperation linear) {
 }
 
 static void add_chain(uly_group *group, const chain *c) {
-  const MlirOperation ops[] = {c->linear[0], c->linear[1], c->map, c->heads, c->rope};
+  const MlirOperation ops[] = {c->linear[0], c->linear[1], c->map, c->heads, c->rope, c->nll};
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
     if (!is_null(ops[i])) group->ops[group->n_ops++] = ops[i];
   group->results[group->n_results++] = c->result;
 }
 
-static MlirOperation last_op(const chain *c) { return !is_null(c->rope) ? c->rope : !is_null(c->heads) ? c->heads : !is_null(c->map) ? c->map : c->linear[0]; }
+static MlirOperation last_op(const chain *c) {
+  if (!is_null(c->nll)) return c->nll;
+  return !is_null(c->rope) ? c->rope : !is_null(c->heads) ? c->heads : !is_null(c->map) ? c->map : c->linear[0];
+}
 
 static bool same_angles(const chain *a, const chain *b) {
   if (is_null(a->rope) || is_null(b->rope)) return true;

@@ -1,4 +1,4 @@
-// The rest of fuse: norms and sums take in the map that makes their input and the map that uses their result; attention and every map that is left become kernels of
+// The rest of fuse: norms, sums and losses take in the map that makes their input, and norms and sums the map that uses their result; attention and every map that is left become kernels of
 // their own.
 #include "passes/fuse.h"
 
@@ -19,6 +19,7 @@ static const char *kernel_kind(const uly_fuse *fuse, MlirOperation op) {
   case ULY_KIND_LAYERNORM:
   case ULY_KIND_MAP: return "rows";
   case ULY_KIND_SUM: return sum_kind(fuse, op);
+  case ULY_KIND_NLL: return "nll";
   case ULY_KIND_ATTENTION: return "attention";
   default: return NULL;
   }
@@ -29,7 +30,7 @@ static bool plain_f32(const uly_fuse *fuse, MlirOperation map) {
   return !m.expr.wide && uly_type_of(fuse->ir, uly_op_result(map, 0)).tensor.dtype == ULY_F32;
 }
 
-// The map that makes the operand of a norm or sum, where nobody else needs it.
+// The map that makes the operand of a norm, sum or loss, where nobody else needs it.
 static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue x = mlirOperationGetOperand(op, 0);
   MlirOperation def = uly_value_op(x);
@@ -51,7 +52,7 @@ static void outline(uly_fuse *fuse, MlirOperation op, const char *kind) {
   uly_group group = {.kind = kind};
   uly_kind k = uly_op_kind(op);
   MlirOperation before = {NULL}, after = {NULL};
-  if (k == ULY_KIND_RMSNORM || k == ULY_KIND_LAYERNORM || k == ULY_KIND_SUM) {
+  if (k == ULY_KIND_RMSNORM || k == ULY_KIND_LAYERNORM || k == ULY_KIND_SUM || k == ULY_KIND_NLL) {
     before = prologue(fuse, op);
     if (strcmp(kind, "rows") == 0) after = epilogue(fuse, op);
   }

@@ -43,6 +43,7 @@ static void add_hook(uly_text *text, const char *name, const uly_hook *hook) {
 
 static void add_gemm(uly_text *text, const uly_gemm_desc *gemm) {
   uly_text_add(text, " K=%lld%s", (long long)gemm->k, gemm->message ? " message" : "");
+  if (gemm->labels) uly_text_add(text, " loss of %d-byte labels", gemm->labels);
   for (int i = 0; i < gemm->n_parts; i++) {
     const uly_gemm_part *part = &gemm->parts[i];
     uly_text_add(text, "\n  part %s %lld x %lld", gemm_modes[part->mode], (long long)part->n_groups, (long long)part->group);
@@ -88,6 +89,12 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
   }
   case ULY_KERNEL_ROWSUM: add_hook(&text, "term", &kernel->u.rowsum.term); break;
   case ULY_KERNEL_GATHER: uly_text_add(&text, " ids=%s", uly_dtype_name(kernel->u.gather.ids)); break;
+  case ULY_KERNEL_NLL: {
+    const uly_nll_desc *n = &kernel->u.nll;
+    uly_text_add(&text, " labels=%s ignore=%lld%s", uly_dtype_name(n->labels), (long long)n->ignore, n->stats ? " of statistics" : "");
+    add_hook(&text, "in", &n->in);
+    break;
+  }
   case ULY_KERNEL_MOVE:
   case ULY_KERNEL_ROUND:
   case ULY_N_KERNEL_KINDS: break;

@@ -54,6 +54,7 @@ typedef struct uly_gemm_desc {
   int64_t k;
   int32_t n_parts;
   bool message;    // output goes to peers
+  int32_t labels;  // bytes of a label where the part goes into a loss, else 0
   uly_gemm_part parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_desc;
 
@@ -85,6 +86,13 @@ typedef struct uly_rowsum_desc {
   uly_hook term;
 } uly_rowsum_desc;
 
+typedef struct uly_nll_desc {
+  uly_dtype labels; // ULY_I32 or ULY_I64
+  int64_t ignore;
+  bool stats;  // x's statistics are there already
+  uly_hook in; // else x
+} uly_nll_desc;
+
 typedef struct uly_gather_desc {
   uly_dtype ids; // ULY_I32 or ULY_I64
 } uly_gather_desc;
@@ -100,6 +108,7 @@ typedef struct uly_kernel_desc {
     uly_rows_desc rows;
     uly_rowsum_desc rowsum;
     uly_gather_desc gather;
+    uly_nll_desc nll;
   } u; // MOVE and ROUND need none
 } uly_kernel_desc;
 

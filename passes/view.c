@@ -42,6 +42,7 @@ int32_t uly_view_dim(const uly_view *v, int i, int32_t d) {
   case ULY_KIND_RMSNORM:
   case ULY_KIND_LAYERNORM:
   case ULY_KIND_HEADS: return i == 0 && d < last ? d : ULY_DIM_WHOLE;
+  case ULY_KIND_NLL: return i == 1 || d < last ? d : ULY_DIM_WHOLE;
   case ULY_KIND_MERGE: return d < last - 1 ? d : ULY_DIM_WHOLE;
   case ULY_KIND_ROPE: return rope_dim(v, i, d);
   case ULY_KIND_SOFTMAX: return d == uly_op_i64(v->op, "dim", 0) ? ULY_DIM_WHOLE : d;
@@ -194,6 +195,16 @@ static void check_cast(shapes *s) {
     }
 }
 
+static void check_nll(shapes *s) {
+  const uly_type *x = &s->v->in[0], *labels = &s->v->in[1], *y = &s->v->out[0];
+  int32_t rank = y->tensor.rank;
+  if (!want(s, x->tensor.rank == rank + 1 && labels->tensor.rank == rank, "logits [.., V] with labels [..] give [..]")) return;
+  same_leading(s, x, y, rank, "logits and the result");
+  same_leading(s, labels, y, rank, "labels and the result");
+  want(s, labels->tensor.dtype == ULY_I32 || labels->tensor.dtype == ULY_I64, "labels are i32 or i64");
+  want(s, y->tensor.dtype == ULY_F32, "a loss is f32");
+}
+
 static void check_gather(shapes *s) {
   const uly_type *w = &s->v->in[0], *ids = &s->v->in[1], *y = &s->v->out[0];
   if (!want(s, w->tensor.rank >= 1 && y->tensor.rank == ids->tensor.rank + w->tensor.rank - 1, "w [V, ..] at ids [..] gives [.., ..]")) return;
@@ -207,6 +218,7 @@ uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
   case ULY_KIND_MAP: check_map(&s); break;
   case ULY_KIND_GATHER: check_gather(&s); break;
   case ULY_KIND_LINEAR: check_linear(&s); break;
+  case ULY_KIND_NLL: check_nll(&s); break;
   case ULY_KIND_RMSNORM:
   case ULY_KIND_LAYERNORM: check_norm(&s); break;
   case ULY_KIND_HEADS: check_heads(&s, &v->in[0], &v->out[0]); break;

@@ -16,7 +16,8 @@
   KIND(GATHER, "rows of a table")                                                                                      \
   KIND(MOVE, "a strided copy, to or from messages where asked")                                                        \
   KIND(ROWSUM, "exact sum over rows: this rank's part")                                                                \
-  KIND(ROUND, "the ranks' parts of an exact sum, added and rounded")
+  KIND(ROUND, "the ranks' parts of an exact sum, added and rounded")                                                    \
+  KIND(NLL, "the loss of each row of logits, or of their statistics")
 
 typedef enum uly_kernel_kind {
 #define KIND(name, doc) ULY_KERNEL_##name,
@@ -43,6 +44,7 @@ enum uly_gemm_op {
   ULY_GEMM_W,      // packed weights of all parts, part after part
   ULY_GEMM_COS,    // [rows (s, b)][R / 2] of the parts with rope, else absent
   ULY_GEMM_SIN,
+  ULY_GEMM_LABELS, // ints, where the one part goes into a loss: then its output are the statistics of NLL; else absent
   ULY_GEMM_OUT,    // of part 0, then of the other parts: 1 pointer; in message mode part 0's holds the peers' pointers and the others are absent
   ULY_GEMM_N_OPS = ULY_GEMM_OUT + ULY_GEMM_MAX_PARTS // hook operands follow
 };
@@ -54,6 +56,8 @@ enum uly_gemm_val {
   ULY_GEMM_X_K,      // columns of each segment; K where there is one
   ULY_GEMM_ROPE_S,   // strides of cos and sin
   ULY_GEMM_ROPE_B,
+  ULY_GEMM_LABELS_S, // strides of the labels
+  ULY_GEMM_LABELS_B,
   ULY_GEMM_OUT_S,    // strides of part 0's output over s and b, then of part 1 …; in message mode one a peer, the same for all parts
   ULY_GEMM_OUT_B = ULY_GEMM_OUT_S + ULY_GEMM_MAX_PARTS,
   ULY_GEMM_OUT_C = ULY_GEMM_OUT_B + ULY_GEMM_MAX_PARTS, // message mode, part p: column in each peer's message row where the part starts; one a peer
@@ -160,5 +164,20 @@ enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2, 
 // items: outer · cdiv(cols, 16)
 enum uly_round_op { ULY_ROUND_PARTS /* one pointer a rank */, ULY_ROUND_OUT /* f32 */, ULY_ROUND_N_OPS };
 enum uly_round_val { ULY_ROUND_COUNT, ULY_ROUND_N_VALS };                         // items: count
+
+// ---- NLL ------------------------------------------------------------------------------------------------------------------------------------
+// out[i0 … i4] = log Σ_c exp(x[i0 … i4, c]) − x[i0 … i4, labels[i0 … i4]], 0 where the label is the one to ignore. Another label outside [0, COLS) is ULY_FAULT_INDEX_RANGE, at global
+// row ROW0 + i0, and gives 0. x is a hook; or a GEMM has made its statistics, dense by row: for each of T = cdiv(COLS, ULY_NLL_TILE) tiles of columns the
+// largest element m, then for each tile Σ exp(x − m), then x at the label. Items: rows.
+enum { ULY_NLL_TILE = 64 };
+static inline int64_t uly_nll_tiles(int64_t cols) { return uly_cdiv(cols, ULY_NLL_TILE); }
+static inline int64_t uly_nll_row(int64_t tiles) { return 2 * tiles + 1; } // floats of a row of statistics
+enum uly_nll_op { ULY_NLL_LABELS, ULY_NLL_STATS /* absent: x */, ULY_NLL_OUT, ULY_NLL_N_OPS };
+enum uly_nll_val {
+  ULY_NLL_N0, ULY_NLL_N1, ULY_NLL_N2, ULY_NLL_N3, ULY_NLL_N4, ULY_NLL_COLS, // as ROWS has them
+  ULY_NLL_LABELS_0, ULY_NLL_OUT_0 = ULY_NLL_LABELS_0 + 5, // strides over i0 … i4
+  ULY_NLL_ROW0 = ULY_NLL_OUT_0 + 5, ULY_NLL_N_VALS
+};
+// Scratch, where x is a hook: a row of statistics.
 
 #endif

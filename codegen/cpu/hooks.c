@@ -89,6 +89,14 @@ static void define_rows_value(uly_ir *ir, const uly_hook *hook) {
 static void define_rows_in(uly_ir *ir, const uly_kernel_desc *desc) { define_rows_value(ir, &desc->u.rows.in); }
 static void define_rowsum_term(uly_ir *ir, const uly_kernel_desc *desc) { define_rows_value(ir, &desc->u.rowsum.term); }
 
+// Without one nothing calls it: statistics are there.
+static void define_nll_in(uly_ir *ir, const uly_kernel_desc *desc) {
+  if (desc->u.nll.in.present)
+    define_rows_value(ir, &desc->u.nll.in);
+  else
+    LLVMBuildRet(ir->b, LLVMConstNull(uly_ir_vector_of(ir, ir->f32)));
+}
+
 static void define_rows_out(uly_ir *ir, const uly_kernel_desc *desc) {
   const uly_hook *hook = &desc->u.rows.out;
   hook_site site = rows_site(ir, hook);
@@ -300,6 +308,7 @@ static const struct {
     {"uly_hook_attention_mask", ULY_KERNEL_ATTENTION, define_mask},
     {"uly_hook_attention_range", ULY_KERNEL_ATTENTION, define_range},
     {"uly_hook_rowsum_term", ULY_KERNEL_ROWSUM, define_rowsum_term},
+    {"uly_hook_nll_in", ULY_KERNEL_NLL, define_nll_in},
 };
 
 static void define_body(uly_ir *ir, const char *name, const uly_kernel_desc *desc) {

@@ -63,6 +63,7 @@ static void add_gemm(constant *table, int *n, const uly_gemm_desc *d) {
   add_int(table, n, "uly_gemm_k", d->k);
   add_int(table, n, "uly_gemm_n_parts", d->n_parts);
   add_int(table, n, "uly_gemm_message", d->message);
+  add_int(table, n, "uly_gemm_labels", d->labels);
   constant mode = {.name = "uly_gemm_part_mode", .n = ULY_GEMM_MAX_PARTS}, n_groups = {.name = "uly_gemm_part_n_groups", .n = ULY_GEMM_MAX_PARTS};
   constant group = {.name = "uly_gemm_part_group", .n = ULY_GEMM_MAX_PARTS}, rope = {.name = "uly_gemm_part_rope", .n = ULY_GEMM_MAX_PARTS};
   constant epilogue = {.name = "uly_gemm_part_has_epilogue", .n = ULY_GEMM_MAX_PARTS};
@@ -111,6 +112,11 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add(table, &n, "uly_rows_eps", 0, desc->u.rows.eps);
     break;
   case ULY_KERNEL_GATHER: add_int(table, &n, "uly_gather_wide", desc->u.gather.ids == ULY_I64); break;
+  case ULY_KERNEL_NLL:
+    add_int(table, &n, "uly_nll_wide", desc->u.nll.labels == ULY_I64);
+    add_int(table, &n, "uly_nll_ignore", desc->u.nll.ignore);
+    add_int(table, &n, "uly_nll_stats", desc->u.nll.stats);
+    break;
   case ULY_KERNEL_MOVE:
   case ULY_KERNEL_ROWSUM:
   case ULY_KERNEL_ROUND:

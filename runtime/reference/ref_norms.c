@@ -40,11 +40,11 @@ void uly_ref_softmax(const double *x, int64_t rows, int64_t n, double *out) {
   }
 }
 
-bool uly_ref_cross_entropy(const double *logits, const double *labels, int64_t rows, int64_t classes, double ignore, double *out) {
-  double total = 0.0, counted = 0.0;
+bool uly_ref_nll(const double *logits, const double *labels, int64_t rows, int64_t classes, double ignore, double *out) {
   bool in_range = true;
   for (int64_t row = 0; row < rows; row++) {
     const double *in = logits + row * classes;
+    out[row] = 0.0;
     if (labels[row] == ignore) continue;
     if (labels[row] < 0.0 || labels[row] >= (double)classes) {
       in_range = false;
@@ -52,9 +52,7 @@ bool uly_ref_cross_entropy(const double *logits, const double *labels, int64_t r
     }
     double most = largest(in, classes), sum = 0.0;
     for (int64_t i = 0; i < classes; i++) sum += exp(in[i] - most);
-    total += most + log(sum) - in[(int64_t)labels[row]];
-    counted += 1.0;
+    out[row] = most + log(sum) - in[(int64_t)labels[row]];
   }
-  *out = total / counted;
   return in_range;
 }

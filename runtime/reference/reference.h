@@ -31,8 +31,8 @@ void uly_ref_slice(const double *x, int64_t outer, int64_t n, int64_t inner, int
 // Index i of the result is index i − by of n, or |fill|.
 void uly_ref_shift(const double *x, int64_t outer, int64_t n, int64_t inner, int64_t by, double fill, double *out);
 
-// Mean over the labels that are not |ignore| of log Σ exp(logits) − logits[label]; NaN where there is none. False where a label is out of range.
-bool uly_ref_cross_entropy(const double *logits, const double *labels, int64_t rows, int64_t classes, double ignore, double *out);
+// out[row] = log Σ exp(logits[row, :]) − logits[row, labels[row]], 0 where the label is |ignore|. False where another label is out of range.
+bool uly_ref_nll(const double *logits, const double *labels, int64_t rows, int64_t classes, double ignore, double *out);
 
 // out[index] = element(index), for every index of |dims|.
 void uly_ref_map(int32_t rank, const int64_t *dims, double (*element)(void *context, const int64_t *index), void *context, double *out);

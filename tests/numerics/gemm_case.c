@@ -16,7 +16,7 @@
 #include "tests/numerics/guarded_memory.h"
 
 // What the templates see as constants.
-int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message;
+int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_labels;
 int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS], uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS], uly_gemm_part_rope[ULY_GEMM_MAX_PARTS];
 int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS];
 int64_t uly_pack_k, uly_pack_mode, uly_pack_group, uly_pack_rope;

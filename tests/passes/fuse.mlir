@@ -25,6 +25,7 @@
 !g = tensor<32xf32, "sp=*">
 !t = tensor<?x32x?xf32, "B,S sp=2">
 !d = tensor<?x?xi32, "B,S sp=1">
+!d1 = tensor<?x?xi32, "B,S sp=1">
 !da = tensor<?x?xi32, "B,S sp=*">
 !l = tensor<?x?x4xf32, "B,S sp=2">
 !wg = tensor<48x32xf32, "sp=*">
@@ -246,6 +247,26 @@ func.func @wide(%x: !x) -> !x attributes {uly.entry} {
   %b = "uly.map"(%a) {expr = "x0 + 1.0", access = [#id], operandSegmentSizes = #m1} : (!x) -> !x
   return %b : !x
 }
+
+// A loss takes in the linear that makes its logits, with what is between; not where somebody else reads them too, or two linears meet.
+// CHECK-LABEL: func.func @losses(
+func.func @losses(%x: !x, %y: !d1, %w: !w) -> (!x, !s, !s, !s) attributes {uly.entry} {
+  // CHECK: call @[[LOSS:k[0-9]+_gemm]](%arg0, %arg2, %arg1)
+  // CHECK: %[[L:.*]] = call @[[PLAIN]](%arg0, %arg2)
+  // CHECK-DAG: call @[[NLL:k[0-9]+_nll]](%[[L]], %arg1)
+  // CHECK-DAG: %[[G:.*]] = call @{{k[0-9]+_gemm}}(%arg0, %arg2)
+  // CHECK: call @[[NLL]](%[[G]], %arg1)
+  %a = "uly.linear"(%x, %w) : (!x, !w) -> !x
+  %b = "uly.map"(%a) {expr = "tanh(x0)", access = [#id], operandSegmentSizes = #m1} : (!x) -> !x
+  %c = "uly.nll"(%b, %y) {ignore = -100 : i64} : (!x, !d1) -> !s
+  %d = "uly.linear"(%x, %w) : (!x, !w) -> !x
+  %e = "uly.nll"(%d, %y) {ignore = -100 : i64} : (!x, !d1) -> !s
+  %f = "uly.linear"(%x, %w) : (!x, !w) -> !x
+  %g = "uly.linear"(%x, %w) : (!x, !w) -> !x
+  %h = "uly.map"(%f, %g) {expr = "x0 * x1", access = [#id, #id], operandSegmentSizes = #m2} : (!x, !x) -> !x
+  %i = "uly.nll"(%h, %y) {ignore = -100 : i64} : (!x, !d1) -> !s
+  return %d, %c, %e, %i : !x, !s, !s, !s
+}
 }
 
 // CHECK: func.func private @[[MESSAGE]]({{.*}}) -> (tensor<?x?x4x8xf32, "B,S sp=1">, tensor<?x?x2x8xf32, "B,S sp=1">, tensor<?x?x2x8xf32, "B,S sp=1">) attributes {uly.kernel = "gemm"}
@@ -292,3 +313,9 @@ func.func @wide(%x: !x) -> !x attributes {uly.entry} {
 // CHECK-NEXT: "uly.map"({{.*}}expr = "0.5 * x0"
 // CHECK: func.func private @[[WIDE]](
 // CHECK-NEXT: "uly.map"(%arg0) {{.*}}expr = "wide cos(x0)"
+// CHECK: func.func private @[[LOSS]](
+// CHECK-NEXT: %[[L0:.*]] = "uly.linear"(%arg0, %arg1)
+// CHECK-NEXT: %[[L1:.*]] = "uly.map"(%[[L0]]) {{.*}}expr = "tanh(x0)"
+// CHECK-NEXT: "uly.nll"(%[[L1]], %arg2) {ignore = -100 : i64}
+// CHECK: func.func private @[[NLL]]({{.*}} attributes {uly.kernel = "nll"}
+// CHECK-NEXT: "uly.nll"(%arg0, %arg1)

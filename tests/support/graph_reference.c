@@ -265,8 +265,7 @@ static uly_status run_value(walk *w, const uly_graph_value *value, const uly_gra
   case ULY_OP_SLICE: return run_along(value, x, out);
   case ULY_OP_SPLIT: return run_split(w, value, region), ULY_OK;
   case ULY_OP_CONCAT: return run_concat(w, value, out), ULY_OK;
-  case ULY_OP_CROSS_ENTROPY:
-    return uly_ref_cross_entropy(x->data, y->data, product(x, 0, x->rank - 1), last(x), (double)value->u.loss.ignore, out->data) ? ULY_OK : ULY_FAULT;
+  case ULY_OP_NLL: return uly_ref_nll(x->data, y->data, y->count, last(x), (double)value->u.nll.ignore, out->data) ? ULY_OK : ULY_FAULT;
   case ULY_OP_PARAM:
   case ULY_OP_REPEAT:
   case ULY_N_OPS: break;

@@ -253,6 +253,70 @@ static void gathers(void **state) {
   uly_test_unload(&m);
 }
 
+// ---- losses ----------------------------------------------------------------------------------------------------------------------------------
+
+enum { VAL_LOGITS = ULY_NLL_N_VALS, OP_LOGITS = ULY_NLL_N_OPS };
+
+static void run_nll(const uly_test_model *m, uint32_t level, uint32_t kernel, const float *x, const void *labels, int64_t rows, int64_t cols, float *out,
+                    bool apart, uly_fault *fault) {
+  uly_test_call c;
+  uly_test_call_init(&c);
+  c.scratch = uly_test_guarded((size_t)uly_nll_row(uly_nll_tiles(cols)) * sizeof(float));
+  c.pointers[ULY_NLL_LABELS] = (void *)(uintptr_t)labels, c.pointers[ULY_NLL_OUT] = out, c.pointers[OP_LOGITS] = (void *)(uintptr_t)x;
+  for (int d = ULY_NLL_N1; d <= ULY_NLL_N4; d++) c.numbers[d] = 1;
+  c.numbers[ULY_NLL_N0] = rows, c.numbers[ULY_NLL_COLS] = cols, c.numbers[VAL_LOGITS] = cols;
+  c.numbers[ULY_NLL_LABELS_0] = c.numbers[ULY_NLL_OUT_0] = 1, c.numbers[ULY_NLL_ROW0] = 1000;
+  if (!apart) uly_test_run(m, level, kernel, &c, 0, rows);
+  for (int64_t i = rows; apart && i-- > 0;) uly_test_run(m, level, kernel, &c, i, i + 1);
+  *fault = c.fault;
+}
+
+static void losses(void **state) {
+  (void)state;
+  enum { IGNORE = 3, ROWS = 9, IGNORED = 0, WITH_NAN, WITH_INFINITY, FIRST_CLOSED, ALL_CLOSED, OUTSIDE };
+  static const int64_t widths[] = {5, 8, 63, 64, 65, 128, 200, 1000, 5000};
+  uly_program *p = uly_test_program();
+  for (int wide = 0; wide < 2; wide++) {
+    uly_kernel_desc desc = {.kind = ULY_KERNEL_NLL, .u.nll = {.labels = wide ? ULY_I64 : ULY_I32, .ignore = IGNORE}};
+    desc.u.nll.in = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, "x0"), .n_operands = 1, .start = {-1, -1, -1, -1, -1, -1}};
+    desc.u.nll.in.operands[0] = (uly_hook_operand){.op = OP_LOGITS, .dtype = ULY_F32, .stride = {VAL_LOGITS, -1, -1, -1, -1, -2}};
+    uly_test_add_kernel(p, &desc);
+  }
+  uly_test_model m = uly_test_load(p);
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (uint32_t k = 0; k < 2; k++)
+      for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        int64_t n = widths[w], labels64[ROWS];
+        int32_t labels32[ROWS];
+        float *x = random_floats(ROWS * n, 0), out[ROWS], apart[ROWS];
+        for (int64_t i = 0; i < ROWS * n; i++) x[i] *= i / n % 2 ? 40.0f : 1.0f;
+        for (int i = 0; i < ROWS; i++) labels64[i] = i == IGNORED ? IGNORE : i % 2 ? n - 1 : (int64_t)(random_bits() % 3);
+        labels64[OUTSIDE] = k ? n + (1ll << 40) : n;
+        for (int64_t c = 0; c < n; c++) {
+          x[IGNORED * n + c] = NAN;
+          if (c < 64 && c < n - 1) x[FIRST_CLOSED * n + c] = -INFINITY;
+          x[ALL_CLOSED * n + c] = -INFINITY;
+        }
+        x[WITH_NAN * n + n / 2] = NAN, x[WITH_INFINITY * n + n / 3] = INFINITY;
+        for (int i = 0; i < ROWS; i++) labels32[i] = (int32_t)labels64[i];
+        uly_fault fault, again;
+        run_nll(&m, l, k, x, k ? (void *)labels64 : labels32, ROWS, n, out, false, &fault);
+        run_nll(&m, l, k, x, k ? (void *)labels64 : labels32, ROWS, n, apart, true, &again);
+        assert_memory_equal(out, apart, sizeof out);
+        assert_true(fault.code == ULY_FAULT_INDEX_RANGE && fault.a == labels64[OUTSIDE] && fault.b == n && fault.c == 1000 + OUTSIDE);
+        assert_true(out[IGNORED] == 0.0f && isnan(out[WITH_NAN]) && isnan(out[WITH_INFINITY]) && isnan(out[ALL_CLOSED]));
+        for (int i = FIRST_CLOSED; i < ROWS; i++) {
+          if (i == ALL_CLOSED || i == OUTSIDE) continue;
+          double most = -INFINITY, sum = 0;
+          for (int64_t c = 0; c < n; c++) most = fmax(most, (double)x[i * n + c]);
+          for (int64_t c = 0; c < n; c++) sum += exp((double)x[i * n + c] - most);
+          double want = most + log(sum) - (double)x[i * n + labels64[i]];
+          if (!(fabs((double)out[i] - want) <= 1e-6 * fmax(1, fabs(want)))) fail_msg("row %d of %d columns: %g, not %g", i, (int)n, (double)out[i], want);
+        }
+      }
+  uly_test_unload(&m);
+}
+
 // ---- moves -----------------------------------------------------------------------------------------------------------------------------------
 
 // [n0][n1][n2] elements with their index in them, at dims |at| of the kernel's, from |sources| pointers cut along a dim to |targets|, overlapping.
@@ -327,7 +391,7 @@ static void moves(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values), cmocka_unit_test(gathers),
-                                     cmocka_unit_test(moves)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(norms),   cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values),
+                                     cmocka_unit_test(gathers), cmocka_unit_test(losses),     cmocka_unit_test(moves)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

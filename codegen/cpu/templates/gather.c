@@ -1,20 +1,13 @@
 // out[i0, i1, :] = w[ids[i0, i1], :]: rows of a table, as bytes; calling convention in kernel_abi.h. An id outside [0, limit) is a fault and gives zeros.
 // Bits: a copy.
 #include "codegen/cpu/templates/copy_bytes.h"
+#include "codegen/cpu/templates/fault.h"
 
 ULY_CONST(int64_t, uly_gather_wide); // ids are i64, else i32
 
 ULY_INLINE int64_t id_at(const uly_call *call, int64_t i) {
   const void *ids = ptr(call, ULY_GATHER_IDS);
   return uly_gather_wide ? ((const int64_t *)ids)[i] : ((const int32_t *)ids)[i];
-}
-
-static __attribute__((noinline)) void report(uly_fault *fault, int64_t id, int64_t limit, int64_t row) {
-  uint32_t none = ULY_FAULT_NONE;
-  if (!__atomic_compare_exchange_n(&fault->code, &none, (uint32_t)ULY_FAULT_INDEX_RANGE, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
-  fault->a = id;
-  fault->b = limit;
-  fault->c = row;
 }
 
 ULY_KERNEL(uly_kernel_gather) {
@@ -26,7 +19,7 @@ ULY_KERNEL(uly_kernel_gather) {
     if (id >= 0 && id < limit) {
       copy_bytes(out, table + id * row_bytes, row_bytes);
     } else {
-      report(call->fault, id, limit, val(call, ULY_GATHER_ROW0) + i0);
+      report_index(call->fault, id, limit, val(call, ULY_GATHER_ROW0) + i0);
       zero_bytes(out, row_bytes);
     }
   }

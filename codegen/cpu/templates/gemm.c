@@ -5,6 +5,8 @@
 // The sums are gemm_loop.c's, the same code for all kernels. Here is what differs between them: a few rows times up to four panels of finished sums go through the
 // epilogue and rope, 16 columns of a row at a time, to the output or into the messages. Not here: bf16, reductions over ranks.
 //
+// Where the part goes into a loss, the output is what NLL needs of each row instead: statistics of tiles of columns, see kernel_abi.h. [rows, V] never is in memory.
+//
 // Bits: an element is one fma chain over k for every KC terms counted from k = 0, and the chains' sum in ascending order; then the epilogue. Rows, segments, tiles,
 // items and peers do not enter. Oracle: tests/numerics/gemm_test.c in float64.
 //
@@ -12,10 +14,12 @@
 // its uly_gemm_part. This file, gemm_loop.c and gemm_tile.c must be compiled with 512-bit registers allowed at x86-64-v4 (-mprefer-vector-width=512).
 #include "codegen/cpu/templates/gemm_loop.h"
 #include "codegen/cpu/templates/lane_math.h"
+#include "codegen/cpu/templates/nll_tile.h"
 
 ULY_CONST(int64_t, uly_gemm_k);
 ULY_CONST(int64_t, uly_gemm_n_parts);
 ULY_CONST(int64_t, uly_gemm_message);
+ULY_CONST(int64_t, uly_gemm_labels);
 ULY_CONST(int64_t, uly_gemm_part_mode)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_n_groups)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_group)[ULY_GEMM_MAX_PARTS];
@@ -134,7 +138,50 @@ ULY_INLINE void finish_part(const uly_call *call, int part, const uly_gemm_sums 
   }
 }
 
+// ---- losses -----------------------------------------------------------------------------------------------------------------------------------
+
+ULY_INLINE int64_t label_of(const uly_call *call, place at) {
+  int64_t i = at.s * val(call, ULY_GEMM_LABELS_S) + at.b * val(call, ULY_GEMM_LABELS_B);
+  return uly_gemm_labels == 8 ? ((const int64_t *)ptr(call, ULY_GEMM_LABELS))[i] : ((const int32_t *)ptr(call, ULY_GEMM_LABELS))[i];
+}
+
+// A tile of sums is one of NLL: blocks of panels start on a multiple of four.
+_Static_assert(ULY_NLL_TILE == ULY_GEMM_TILE_PANELS * ULY_PANEL, "a tile of sums is a tile of statistics");
+ULY_INLINE void finish_loss(const uly_call *call, const uly_gemm_sums *sums) {
+  int64_t column = sums->results[0].columns.column, left = uly_gemm_part_group[0] - column, tiles = uly_nll_tiles(uly_gemm_part_group[0]);
+  const float *c = sums->c;
+  ULY_PLAIN
+  for (int64_t i = 0; i < sums->n_rows; i++, c += sums->n_panels * ULY_PANEL) {
+    place at = {.s = sums->s[i], .b = sums->b[i]};
+    float *stats = (float *)ptr(call, ULY_GEMM_OUT) + at.s * val(call, ULY_GEMM_OUT_S) + at.b * val(call, ULY_GEMM_OUT_B);
+    int64_t label = label_of(call, at) - column;
+    vf x[NLL_VECTORS];
+    if (left >= ULY_NLL_TILE) {
+      ULY_UNROLL
+      for (int j = 0; j < NLL_VECTORS; j++) x[j] = epilogue(call, 0, at, column + j * VL, VL, vf_load(c + j * VL), vf_load(c + j * VL));
+    } else {
+      ULY_PLAIN
+      for (int j = 0; j < NLL_VECTORS; j++) {
+        int64_t n = clamp_lanes(left - j * VL);
+        vf a = n ? vf_load(c + j * VL) : vf_splat(NLL_NOTHING);
+        x[j] = vf_select(vi_first(n), epilogue(call, 0, at, column + j * VL, n, a, a), vf_splat(NLL_NOTHING));
+      }
+    }
+    if (label >= 0 && label < ULY_NLL_TILE && label < left) {
+      float all[ULY_NLL_TILE];
+      ULY_UNROLL
+      for (int j = 0; j < NLL_VECTORS; j++) vf_store(all + j * VL, x[j]);
+      stats[2 * tiles] = all[label];
+    }
+    nll_tile(x, &stats[column / ULY_NLL_TILE], &stats[tiles + column / ULY_NLL_TILE]);
+  }
+}
+
 static void finish(const uly_call *call, const uly_gemm_sums *sums) {
+  if (uly_gemm_labels) {
+    finish_loss(call, sums);
+    return;
+  }
   if (sums->part == 0) finish_part(call, 0, sums);
   if (uly_gemm_n_parts > 1 && sums->part == 1) finish_part(call, 1, sums);
   if (uly_gemm_n_parts > 2 && sums->part == 2) finish_part(call, 2, sums);
@@ -146,6 +193,7 @@ ULY_KERNEL(uly_gemm) {
   ULY_UNROLL
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++)
     shape.parts[p] = (uly_gemm_part_shape){uly_gemm_part_mode[p], uly_gemm_part_n_groups[p], uly_gemm_part_group[p], uly_gemm_part_rope[p],
-                                           !uly_gemm_message && uly_gemm_part_mode[p] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[p] && is_whole(p)};
+                                           !uly_gemm_message && !uly_gemm_labels && uly_gemm_part_mode[p] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[p] &&
+                                               is_whole(p)};
   uly_gemm_loop(call, &shape, finish);
 }
