@@ -1,18 +1,18 @@
 #include "runtime/reference/reference.h"
 
-void uly_ref_rope(const double *x, const double *cosine, const double *sine, int64_t rows, int64_t heads, int64_t dh, int64_t turned, bool interleaved,
-                  double *out) {
-  int64_t half = turned / 2;
-  for (int64_t row = 0; row < rows; row++)
-    for (int64_t head = 0; head < heads; head++) {
-      const double *in = x + (row * heads + head) * dh;
-      double *to = out + (row * heads + head) * dh;
-      for (int64_t j = 0; j < half; j++) {
-        double c = cosine[row * half + j], s = sine[row * half + j];
-        int64_t a = interleaved ? 2 * j : j, b = interleaved ? 2 * j + 1 : j + half;
-        to[a] = in[a] * c - in[b] * s;
-        to[b] = in[b] * c + in[a] * s;
-      }
-      for (int64_t j = turned; j < dh; j++) to[j] = in[j];
+// x [B, S, H, Dh], cos and sin [B, S, R / 2]. Pairs are (j, j + R / 2), or (2 j, 2 j + 1) where |i|; the features behind R stay.
+void uly_ref_rope(uly_ref_op *op) {
+  const uly_ref_tensor *x = &op->in[0], *cosine = &op->in[1], *sine = &op->in[2];
+  int64_t dh = uly_ref_width(x), half = uly_ref_width(cosine), heads = x->dims[x->rank - 2];
+  for (int64_t row = op->begin; row < op->end; row++) {
+    const uly_ref_cell *in = x->data + row * dh;
+    uly_ref_cell *to = op->out.data + row * dh;
+    for (int64_t j = 0; j < half; j++) {
+      double c = cosine->data[row / heads * half + j].f, s = sine->data[row / heads * half + j].f;
+      int64_t a = op->i[0] ? 2 * j : j, b = op->i[0] ? 2 * j + 1 : j + half;
+      to[a].f = in[a].f * c - in[b].f * s;
+      to[b].f = in[b].f * c + in[a].f * s;
     }
+    for (int64_t j = 2 * half; j < dh; j++) to[j] = in[j];
+  }
 }

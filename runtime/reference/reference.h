@@ -1,40 +1,78 @@
-// The oracle: every operation of the language in float64, on whole tensors, as its definition says and in no other order than that of its formula. Used by tests only.
+// The second opinion: every operation of the language as its definition says, on whole tensors, floats in float64 and integers in int64, in no other order than that of its
+// formula. `ulyc --target=reference` makes programs of these functions; they share nothing with the kernels.
 //
-// Tensors are dense and row-major. |rows| counts everything in front of the last dim, or of the dims that a function names. Attention is in ref_attention.h.
+// All have one form: a function computes rows [begin, end) of op->out, a row being the last dim (one number where there is none), and writes nothing else. Its operands and
+// numbers are those that its row of reference.def names. Shapes have been checked.
 #ifndef ULY_RUNTIME_REFERENCE_REFERENCE_H
 #define ULY_RUNTIME_REFERENCE_REFERENCE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { ULY_REF_DIMS = 6 };
+enum { ULY_REF_DIMS = 6, ULY_REF_NUMBERS = 4 };
 
-// out[row, n] = Σ_k x[row, k] · w[n, k] + bias[n]; |bias| may be NULL.
-void uly_ref_linear(const double *x, const double *w, const double *bias, int64_t rows, int64_t k, int64_t n, double *out);
+typedef union uly_ref_cell {
+  double f;
+  int64_t i;
+} uly_ref_cell;
 
-// x · rsqrt(mean(x²) + eps) · weight
-void uly_ref_rmsnorm(const double *x, const double *weight, int64_t rows, int64_t n, double eps, double *out);
-// (x − mean) · rsqrt(var + eps) · weight + bias; |bias| may be NULL.
-void uly_ref_layernorm(const double *x, const double *weight, const double *bias, int64_t rows, int64_t n, double eps, double *out);
-void uly_ref_softmax(const double *x, int64_t rows, int64_t n, double *out);
+// Dense and row-major.
+typedef struct uly_ref_tensor {
+  uly_ref_cell *data;
+  bool is_int; // of an integer type, or bool
+  int32_t rank;
+  int64_t dims[ULY_REF_DIMS];
+} uly_ref_tensor;
 
-// out[i, :] = w[ids[i], :], w [limit, width]. False where an id is out of range; its row is zeros.
-bool uly_ref_gather(const double *w, const double *ids, int64_t n_ids, int64_t limit, int64_t width, double *out);
+typedef struct uly_ref_op uly_ref_op;
 
-// x [rows, heads, dh]; cos and sin [rows, turned / 2]. Pairs are (j, j + turned / 2), or (2 j, 2 j + 1) where |interleaved|; the features behind |turned| stay.
-void uly_ref_rope(const double *x, const double *cosine, const double *sine, int64_t rows, int64_t heads, int64_t dh, int64_t turned, bool interleaved, double *out);
+// What the expressions of an operation give; the caller evaluates them (codegen/reference/).
+typedef struct uly_ref_code {
+  void *context;
+  uly_ref_cell (*element)(void *context, const int64_t *index);                         // MAP: of the result
+  bool (*mask)(void *context, int64_t b, int64_t h, int64_t q, int64_t k);              // ATTENTION; NULL: all
+  double (*score)(void *context, int64_t b, int64_t h, int64_t q, int64_t k, double s); // NULL: as it is
+} uly_ref_code;
 
-// x [outer, n, inner] summed over n.
-void uly_ref_sum(const double *x, int64_t outer, int64_t n, int64_t inner, double *out);
-// Indices [begin, end) of n.
-void uly_ref_slice(const double *x, int64_t outer, int64_t n, int64_t inner, int64_t begin, int64_t end, double *out);
-// Index i of the result is index i − by of n, or |fill|.
-void uly_ref_shift(const double *x, int64_t outer, int64_t n, int64_t inner, int64_t by, double fill, double *out);
+typedef struct uly_ref_fault {
+  bool found;
+  int64_t index, limit, row;
+} uly_ref_fault;
 
-// out[row] = log Σ exp(logits[row, :]) − logits[row, labels[row]], 0 where the label is |ignore|. False where another label is out of range.
-bool uly_ref_nll(const double *logits, const double *labels, int64_t rows, int64_t classes, double ignore, double *out);
+struct uly_ref_op {
+  uly_ref_tensor out;
+  const uly_ref_tensor *in;
+  int32_t n_in;
+  int64_t begin, end;
+  int64_t i[ULY_REF_NUMBERS];
+  double f[ULY_REF_NUMBERS];
+  uly_ref_code code;
+  double *work;        // ATTENTION: room for a number a key
+  uly_ref_fault fault; // the first index that is out of range
+};
+typedef void uly_ref_function(uly_ref_op *op);
 
-// out[index] = element(index), for every index of |dims|.
-void uly_ref_map(int32_t rank, const int64_t *dims, double (*element)(void *context, const int64_t *index), void *context, double *out);
+#define REF(id, function, ints, floats) uly_ref_function uly_ref_##function;
+#include "runtime/reference/reference.def"
+
+static inline int64_t uly_ref_product(const uly_ref_tensor *t, int32_t begin, int32_t end) {
+  int64_t n = 1;
+  for (int32_t d = begin; d < end; d++) n *= t->dims[d];
+  return n;
+}
+static inline int64_t uly_ref_width(const uly_ref_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
+static inline int64_t uly_ref_rows(const uly_ref_tensor *t) { return uly_ref_product(t, 0, t->rank - 1); }
+
+// A view of float64 numbers; a whole operation.
+static inline uly_ref_tensor uly_ref_floats(const double *data, int32_t rank, const int64_t *dims) {
+  uly_ref_tensor t = {.data = (uly_ref_cell *)(uintptr_t)data, .rank = rank};
+  for (int32_t d = 0; d < rank; d++) t.dims[d] = dims[d];
+  return t;
+}
+static inline void uly_ref_run(uly_ref_function *function, uly_ref_op *op) {
+  op->begin = 0, op->end = uly_ref_rows(&op->out);
+  function(op);
+}
 
 #endif

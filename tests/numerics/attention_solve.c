@@ -75,7 +75,7 @@ void attention_case_solve(attention_case *c) {
   const uly_ref_view q = widen(&c->q, s->s, s->b, s->h, s->dh), k = widen(&c->k, s->t, s->b, c->n_kv, s->dh), v = widen(&c->v, s->t, s->b, c->n_kv, s->dv);
   for (int64_t h = 0; h < s->h; h++) { // one head a call: kv heads are counted from k0
     const int64_t kv = (h + s->h0) / s->group - c->k0;
-    uly_ref_attention a = {.s = s->s,
+    uly_ref_attention_args a = {.s = s->s,
                            .t = s->t,
                            .b = s->b,
                            .h = 1,

@@ -44,7 +44,9 @@ static void dot_rows(const gemm_case *c, int64_t part, bool second, const oracle
     for (int64_t i = 0; i < o->columns * c->k; i++) w[i] = (double)gemm_w(c, part, second, i / c->k, i % c->k);
     for (int64_t i = 0; absolute && i < o->n * c->k; i++) x[i] = fabs(x[i]);
     for (int64_t i = 0; absolute && i < o->columns * c->k; i++) w[i] = fabs(w[i]);
-    uly_ref_linear(x, w, NULL, o->n, c->k, o->columns, absolute ? size : value);
+    const uly_ref_tensor in[] = {uly_ref_floats(x, 2, (int64_t[]){o->n, c->k}), uly_ref_floats(w, 2, (int64_t[]){o->columns, c->k})};
+    uly_ref_op op = {.out = uly_ref_floats(absolute ? size : value, 2, (int64_t[]){o->n, o->columns}), .in = in, .n_in = 2};
+    uly_ref_run(uly_ref_linear, &op);
   }
   free(x);
   free(w);
@@ -83,7 +85,10 @@ static void add_rope(const gemm_case *c, int64_t part, const oracle *o) {
     cosine[i] = (double)gemm_cos(c, c->ids[o->rows[i / pairs]], i % pairs);
     sine[i] = (double)gemm_sin(c, c->ids[o->rows[i / pairs]], i % pairs);
   }
-  uly_ref_rope(x, cosine, sine, o->n, p->n_groups, p->group, p->rope, p->mode == ULY_GEMM_ROPE_INTERLEAVED, o->value);
+  const int64_t dims[] = {1, o->n, p->n_groups, p->group}, angle[] = {1, o->n, pairs};
+  const uly_ref_tensor in[] = {uly_ref_floats(x, 4, dims), uly_ref_floats(cosine, 3, angle), uly_ref_floats(sine, 3, angle)};
+  uly_ref_op op = {.out = uly_ref_floats(o->value, 4, dims), .in = in, .n_in = 3, .i = {p->mode == ULY_GEMM_ROPE_INTERLEAVED}};
+  uly_ref_run(uly_ref_rope, &op);
   for (int64_t i = 0; i < o->n * o->columns; i++) { // both partners' errors, and those of the rotation
     if (i % p->group >= p->rope) continue;
     bool half = p->mode == ULY_GEMM_ROPE_HALF, second = half ? i % p->group >= pairs : i % p->group % 2;

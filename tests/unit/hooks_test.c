@@ -164,7 +164,7 @@ static void check_attention(const uly_test_model *m, uint32_t level, uint32_t ke
   set_attention_call(&c, x);
   static double o[S * B * H * DV], lse[S * B * H], work[T];
   pair_user user = {.desc = desc};
-  uly_ref_attention ref = {
+  uly_ref_attention_args ref = {
       .s = S, .t = T, .b = B, .h = H, .group = GROUP, .dh = DH, .dv = DV, .scale = 0.3, .mask = mask_at, .score = t->score ? score_at : NULL, .user = &user};
   ref.q = (uly_ref_view){x->wide[0], B * H * DH, H * DH, DH}, ref.k = (uly_ref_view){x->wide[1], B * DH, DH, 0},
   ref.v = (uly_ref_view){x->wide[2], B * DV, DV, 0};
