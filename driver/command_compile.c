@@ -20,18 +20,6 @@ static const char *default_output(uly_arena *arena, const char *spec) {
   return name.ptr;
 }
 
-static uly_status parse_level(uly_driver *d, int *out_level) {
-  const char *level = d->args.value[ULY_OPTION_LEVEL];
-  *out_level = 2;
-  if (!level) return ULY_OK;
-  if (strlen(level) == 1 && level[0] >= '0' && level[0] <= '3') {
-    *out_level = level[0] - '0';
-    return ULY_OK;
-  }
-  uly_text_add(&d->error, "`-O%s`: levels are 0 to 3", level);
-  return ULY_INVALID_ARGUMENT;
-}
-
 // What can be known of the output before there is one.
 static uly_status check_output(uly_driver *d, const char *path) {
   uly_error error = {0};
@@ -84,7 +72,7 @@ uly_status uly_command_compile(uly_driver *d) {
   const char *path = d->args.value[ULY_OPTION_OUTPUT] ? d->args.value[ULY_OPTION_OUTPUT] : default_output(d->arena, d->args.operands[0]);
   uly_graph *graph;
   void *compile;
-  ULY_TRY(parse_level(d, &options.level));
+  ULY_TRY(uly_driver_level(d, &options.level));
   ULY_TRY(uly_driver_read_spec(d, &graph));
   ULY_TRY(uly_driver_lower(d, "uly_lower_compile", &compile));
   options.source = d->diags.sources[0].text;

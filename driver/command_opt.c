@@ -11,6 +11,7 @@ uly_status uly_command_opt(uly_driver *d) {
       .verify_each = !d->args.given[ULY_OPTION_NO_VERIFY],
       .print_to = stdout,
   };
+  ULY_TRY(uly_driver_level(d, &options.level));
   ULY_TRY(uly_driver_lower(d, "uly_lower_opt", &opt));
   int code = ((uly_lower_opt_fn *)(uintptr_t)opt)(d->args.operands[0], &options);
   if (code == 0) return ULY_OK;

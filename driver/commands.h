@@ -25,6 +25,9 @@ ULY_MUST_USE uly_status uly_driver_read(uly_driver *driver, const char *path, si
 // Reads and checks the spec that the command line names. The source is diags.sources[0].
 ULY_MUST_USE uly_status uly_driver_read_spec(uly_driver *driver, uly_graph **out_graph);
 
+// The number of -O, 2 where it is not given.
+ULY_MUST_USE uly_status uly_driver_level(uly_driver *driver, int *out_level);
+
 // A function of libulyc_lower.so. ULY_UNAVAILABLE where the library is not there or is another build.
 ULY_MUST_USE uly_status uly_driver_lower(uly_driver *driver, const char *name, void **out_function);
 

@@ -5,6 +5,18 @@
 
 #include "driver/commands.h"
 
+uly_status uly_driver_level(uly_driver *d, int *out_level) {
+  const char *level = d->args.value[ULY_OPTION_LEVEL];
+  *out_level = 2;
+  if (!level) return ULY_OK;
+  if (strlen(level) == 1 && level[0] >= '0' && level[0] <= '3') {
+    *out_level = level[0] - '0';
+    return ULY_OK;
+  }
+  uly_text_add(&d->error, "`-O%s`: levels are 0 to 3", level);
+  return ULY_INVALID_ARGUMENT;
+}
+
 uly_status uly_driver_lower(uly_driver *d, const char *name, void **out_function) {
   void *library = dlopen(ULY_LOWER_LIBRARY, RTLD_NOW | RTLD_LOCAL); // found by the RUNPATH of ulyc
   if (!library) {

@@ -15,7 +15,7 @@ typedef struct uly_lower_options {
   uly_str source_name, source;                   // the spec, for diagnostics and for the model's notes
   const char *output;                            // file to write, in memory; NULL: no code is made
   const char *march;                             // CPU levels with commas; NULL: the default list
-  int level;                                     // 0: hardly optimise; 2: fully
+  int level;                                     // 0: fuse nothing, hardly optimise; 1: hardly optimise; 2: fully
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
   bool verify_each;                              // distributions are verified after every pass
   FILE *print_to;                                // where IR goes

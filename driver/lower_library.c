@@ -5,7 +5,7 @@
 #include "passes/opt.h"
 #include "passes/pipeline.h"
 
-// LLVM passes of -O0: constants go in and hooks are inlined, without which kernels are several times as large; nothing else.
+// LLVM passes of -O0 and -O1: constants go in and hooks are inlined, without which kernels are several times as large; nothing else.
 static const char few_passes[] = "function(sccp,simplifycfg),always-inline,function(sroa,sccp,simplifycfg),globaldce";
 
 static uly_str text_of(const char *z) { return z ? uly_str_of(z) : (uly_str){0}; }
@@ -17,6 +17,7 @@ static uly_pipeline_options pipeline_options(const uly_lower_options *o) {
       .print_after = text_of(o->print_after),
       .print_to = o->print_to,
       .verify_each = o->verify_each,
+      .unfused = o->level == 0,
   };
 }
 
@@ -44,7 +45,7 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
   mlirModuleDestroy(module);
   uly_ir_destroy(ir);
   if (status != ULY_OK || !program) return status;
-  uly_codegen_options codegen = {.march = options->march, .object.passes = options->level == 0 ? few_passes : NULL};
+  uly_codegen_options codegen = {.march = options->march, .object.passes = options->level < 2 ? few_passes : NULL};
   return uly_codegen_write(program, &codegen, options->output, error);
 }
 

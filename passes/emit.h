@@ -185,8 +185,8 @@ uly_sending *uly_emit_sending(uly_emitter *e, MlirOperation op);
 uly_operand uly_emit_peers(const uly_sending *s);
 // |bytes| of every rank, for everyone: one pointer a rank.
 uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis, uly_operand from, uint32_t bytes);
-// The exchange that |value| goes into and nowhere else, and as which operand; null where there is none.
-MlirOperation uly_emit_message_of(MlirValue value, int *out_operand);
+// The exchange that |value| goes into and nowhere else, and as which operand: what makes |value| writes the message. Null where there is none, or nothing is fused.
+MlirOperation uly_emit_message_of(const uly_emitter *e, MlirValue value, int *out_operand);
 
 // ---- moves
 typedef struct uly_move_end {

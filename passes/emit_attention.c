@@ -86,7 +86,7 @@ static void set_output(uly_call_builder *c, const uly_site *site) {
   uly_emitter *e = c->e;
   MlirValue o = uly_op_result(site->call, 0), lse = uly_op_result(site->call, 1);
   int j;
-  MlirOperation exchange = uly_emit_message_of(o, &j);
+  MlirOperation exchange = uly_emit_message_of(e, o, &j);
   uly_sending *s = mlirOperationIsNull(exchange) ? NULL : uly_emit_sending(e, exchange);
   if (s && !s->to_heads) {
     s->written |= 1u << j;

@@ -17,10 +17,10 @@ static int32_t axis_of(const uly_emitter *e, MlirOperation op) {
   return 0;
 }
 
-MlirOperation uly_emit_message_of(MlirValue value, int *out_operand) {
+MlirOperation uly_emit_message_of(const uly_emitter *e, MlirValue value, int *out_operand) {
   MlirOpOperand use = mlirValueGetFirstUse(value);
   MlirOperation none = {NULL};
-  if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return none;
+  if (e->ir->unfused || mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return none;
   MlirOperation user = mlirOpOperandGetOwner(use);
   if (uly_op_kind(user) != ULY_KIND_EXCHANGE) return none;
   *out_operand = (int)mlirOpOperandGetOperandNumber(use);

@@ -142,7 +142,7 @@ static void set_message(uly_call_builder *c, const uly_sending *s, int i, int ex
 static void set_output(uly_call_builder *c, const uly_site *site, int i, const uly_space *space) {
   int j;
   MlirValue result = uly_op_result(site->call, i);
-  MlirOperation exchange = uly_emit_message_of(result, &j);
+  MlirOperation exchange = uly_emit_message_of(c->e, result, &j);
   if (!is_null(exchange) && c->desc->u.gemm.message) {
     uly_sending *s = uly_emit_sending(c->e, exchange);
     ULY_ASSERT(s->to_heads);
@@ -197,7 +197,7 @@ bool uly_emit_gemm(const uly_site *site) {
     return uly_emit_unsupported(e, site->call, "a linear of a tensor with more than three dims");
   int exchange_operand;
   uly_gemm_desc gemm = {
-      .k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(uly_op_result(site->call, 0), &exchange_operand))};
+      .k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(e, uly_op_result(site->call, 0), &exchange_operand))};
   for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i]);
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);

@@ -46,7 +46,8 @@ bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand) {
   return true;
 }
 
-MlirOperation uly_single_user(MlirValue value) {
+MlirOperation uly_single_user(const uly_fuse *fuse, MlirValue value) {
+  if (fuse->ir->unfused) return (MlirOperation){NULL};
   MlirOpOperand use = mlirValueGetFirstUse(value);
   if (mlirOpOperandIsNull(use) || !mlirOpOperandIsNull(mlirOpOperandGetNextUse(use))) return (MlirOperation){NULL};
   MlirOperation user = mlirOpOperandGetOwner(use), def = uly_value_op(value);
@@ -58,7 +59,7 @@ static void fuse_block(uly_fuse *fuse, MlirBlock block) {
   uly_ops ops = uly_block_ops(fuse->ir, block);
   for (int i = 0; i < ops.n; i++)
     if (uly_op_is(ops.at[i], "scf.for")) fuse_block(fuse, uly_op_body(ops.at[i]));
-  uly_compose_maps(fuse, block);
+  if (!fuse->ir->unfused) uly_compose_maps(fuse, block);
   uly_fuse_linears(fuse, block);
   uly_fuse_rows(fuse, block);
 }

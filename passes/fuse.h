@@ -26,7 +26,7 @@ bool uly_map_is_pointwise(const uly_ir *ir, MlirOperation map, int operand);
 static inline bool uly_same_phase(MlirOperation a, MlirOperation b) { return uly_op_has(a, "uly.load") == uly_op_has(b, "uly.load"); }
 
 // The only user of |value|, in the same block and phase; null where there are more, or it is in a loop inside.
-MlirOperation uly_single_user(MlirValue value);
+MlirOperation uly_single_user(const uly_fuse *fuse, MlirValue value);
 
 void uly_compose_maps(const uly_fuse *fuse, MlirBlock block);
 // Linears with what follows them: epilogues, heads, rope; those that feed one exchange together.

@@ -27,7 +27,7 @@ static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirO
     MlirOperation other = uly_value_op(operand(map, i));
     if (!is_kind(other, ULY_KIND_LINEAR) || mlirOperationEqual(other, linear) || !mlirValueEqual(operand(other, 0), operand(linear, 0))) continue;
     if (!mlirTypeEqual(mlirValueGetType(uly_op_result(other, 0)), mlirValueGetType(uly_op_result(linear, 0)))) continue;
-    MlirOperation user = uly_single_user(uly_op_result(other, 0));
+    MlirOperation user = uly_single_user(fuse, uly_op_result(other, 0));
     if (!is_null(user) && mlirOperationEqual(user, map) && uly_map_is_pointwise(fuse->ir, map, i)) return other;
   }
   return (MlirOperation){NULL};
@@ -41,12 +41,12 @@ static bool takes_map(const uly_fuse *fuse, MlirOperation map, MlirValue accumul
 
 static chain grow(const uly_fuse *fuse, MlirOperation linear) {
   chain c = {.linear = {linear, {NULL}}, .result = uly_op_result(linear, 0)};
-  MlirOperation user = uly_single_user(c.result);
+  MlirOperation user = uly_single_user(fuse, c.result);
   if (is_kind(user, ULY_KIND_MAP) && takes_map(fuse, user, c.result)) {
     c.map = user;
     c.linear[1] = find_partner(fuse, user, linear);
     c.result = uly_op_result(user, 0);
-    user = uly_single_user(c.result);
+    user = uly_single_user(fuse, c.result);
   }
   if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && uly_type_of(fuse->ir, c.result).tensor.dtype == ULY_F32) {
     c.nll = user;
@@ -55,10 +55,10 @@ static chain grow(const uly_fuse *fuse, MlirOperation linear) {
   }
   if (is_kind(user, ULY_KIND_HEADS)) {
     MlirValue split = uly_op_result(user, 0);
-    MlirOperation next = uly_single_user(split);
+    MlirOperation next = uly_single_user(fuse, split);
     bool turned = is_kind(next, ULY_KIND_ROPE) && operand_number(next, split) == 0 && is_null(c.linear[1]);
     if (turned || is_kind(next, ULY_KIND_EXCHANGE)) c.heads = user, c.result = split, user = next;
-    if (turned) c.rope = next, c.result = uly_op_result(next, 0), user = uly_single_user(c.result);
+    if (turned) c.rope = next, c.result = uly_op_result(next, 0), user = uly_single_user(fuse, c.result);
   }
   if (is_kind(user, ULY_KIND_EXCHANGE) && !is_null(c.heads)) c.exchange = user;
   return c;

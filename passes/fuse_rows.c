@@ -34,14 +34,14 @@ static bool plain_f32(const uly_fuse *fuse, MlirOperation map) {
 static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue x = mlirOperationGetOperand(op, 0);
   MlirOperation def = uly_value_op(x);
-  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(x)) || !plain_f32(fuse, def)) return (MlirOperation){NULL};
+  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(fuse, x)) || !plain_f32(fuse, def)) return (MlirOperation){NULL};
   return def;
 }
 
 // The map that a norm's or a row sum's result goes into, and nowhere else.
 static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue y = uly_op_result(op, 0);
-  MlirOperation user = uly_single_user(y);
+  MlirOperation user = uly_single_user(fuse, y);
   if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_f32(fuse, user)) return (MlirOperation){NULL};
   for (int i = 0; i < (int)mlirOperationGetNumOperands(user); i++)
     if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse->ir, user, i)) return (MlirOperation){NULL};

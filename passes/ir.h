@@ -20,6 +20,7 @@ struct uly_ir {
   MlirType dtypes[ULY_N_DTYPES];
   const uly_graph *graph; // what build_ir reads, or NULL
   uly_str file;           // the spec's name in locations
+  bool unfused;           // every operation is a kernel of its own
   uint64_t handler;
 };
 

@@ -51,6 +51,7 @@ static bool run_one(uly_ir *ir, MlirOperation module, int i, const uly_pipeline_
 }
 
 uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_options *options) {
+  ir->unfused = options->unfused;
   if (!check_names(ir, options->passes, false) || !check_names(ir, options->stop_after, false) || !check_names(ir, options->print_after, true))
     return ULY_INVALID_ARGUMENT;
   MlirOperation op = mlirModuleGetOperation(module);

@@ -15,6 +15,7 @@ typedef struct uly_pipeline_options {
   uly_str print_after; // names, with commas, or "all"
   FILE *print_to;
   bool verify_each; // verify_distribution after every pass
+  bool unfused;     // nothing is fused: every operation is a kernel of its own
 } uly_pipeline_options;
 
 // ULY_OK; ULY_INVALID_ARGUMENT for a name that is no pass; ULY_INVALID_INPUT where a pass failed. The diagnostics say why.

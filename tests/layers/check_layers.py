@@ -1,5 +1,5 @@
-"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's.
-On several ranks memory holds NaN until it is written.
+"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's, and with those
+of the program without fusion (-O0). On several ranks memory holds NaN until it is written.
 Usage: check_layers.py BIN [SPEC…]"""
 import json
 import os
@@ -12,6 +12,7 @@ import tempfile
 
 SIZES = [{"B": 2, "S": 13, "T": 17}, {"B": 1, "S": 3, "T": 5}, {"B": 3, "S": 40, "T": 33}]
 RANKS = [1, 2, 3, 5]
+UNFUSED_RANKS = [1, 3]
 if os.environ.get("ULY_TEST_MODE") == "quick":
     SIZES, RANKS = SIZES[:1], [1, 3]
 
@@ -91,21 +92,23 @@ def check(tools, spec):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         call(tools / "ulyc", spec, "-o", folder / "model.so")
+        call(tools / "ulyc", "-O0", spec, "-o", folder / "unfused.so")
         n, failures = check_refusals(tools, spec, folder / "model.so")
         for seed, sizes in enumerate(SIZES):
             lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
             for line in lines:
                 plant(folder, line.split()[0], spec)
                 one = None
-                for ranks in RANKS:
+                runs = [("model.so", ranks) for ranks in RANKS] + [("unfused.so", ranks) for ranks in UNFUSED_RANKS if seed == 0]
+                for model, ranks in runs:
                     n += 1
                     try:
-                        hashes = run_entry(tools, folder / "model.so", folder, line, ranks)
+                        hashes = run_entry(tools, folder / model, folder, line, ranks)
                         one = one or hashes
                         if hashes != one or len(hashes) != line.count(" >"):
                             raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
                     except RuntimeError as error:
-                        failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {ranks} ranks: {error}")
+                        failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {model}, {ranks} ranks: {error}")
     return n, failures
 
 

@@ -45,7 +45,7 @@ def check(tools, seed):
         folder = pathlib.Path(name)
         (folder / "m.spec").write_text(make_random.make_spec(seed, ENTRIES))
         try:
-            call(tools / "ulyc", "-O0", folder / "m.spec", "-o", folder / "m.so")
+            call(tools / "ulyc", "-O1", folder / "m.spec", "-o", folder / "m.so")
             lines = call(tools / "reference_case", folder / "m.spec", folder, seed, *SIZES[seed % len(SIZES)]).splitlines()
         except RuntimeError as error:
             return [f"seed {seed}: {error}"]

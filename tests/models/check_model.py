@@ -66,17 +66,19 @@ def main():
         defines = open(f"{HERE}/{model['defines']}").read().split() if "defines" in model else []
         options = [word for d in defines for word in ("-D", d)]
         subprocess.run([f"{binaries}/ulyc", os.path.join(HERE, model["spec"]), "-o", model["file"]] + options, check=True)
+        unfused = dict(model, file=f"{folder}/unfused.so")
+        subprocess.run([f"{binaries}/ulyc", "-O0", os.path.join(HERE, model["spec"]), "-o", unfused["file"]] + options, check=True)
         worst_relative, worst = 0.0, 0.0
         for case in model["cases"]:
             hashes = None
-            for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI):
-                out = run(binaries, model, case, how)
+            for which, how in [(model, how) for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI)] + [(unfused, LOCAL[0]), (unfused, LOCAL[2])]:
+                out = run(binaries, which, case, how)
                 got = sorted(re.findall(r"^(\w+) \w+ \[.*hash ([0-9a-f]+)$", out, re.M))
                 assert len(got) == len(case["expect"]), out
                 if hashes is None:
                     hashes = got
                 if got != hashes:
-                    sys.exit(f"{name}: other bits on {' '.join(how)}: {got}, {hashes} on one rank")
+                    sys.exit(f"{name}: other bits on {' '.join(how)} with {os.path.basename(which['file'])}: {got}, {hashes} on one rank")
                 compared = [largest(line) for line in out.splitlines() if " as expected" in line]
                 assert len(compared) == len(case["expect"]), out
                 worst_relative, worst = max([worst_relative] + [c[0] for c in compared]), max([worst] + [c[1] for c in compared])

@@ -1,4 +1,5 @@
 // RUN: %opt --passes=fuse %s | FileCheck %s
+// RUN: %opt -O0 --passes=fuse %s | FileCheck --check-prefix=UNFUSED %s
 
 #id = array<i64: 0, 1, 2>
 #row = array<i64: 0, 1>
@@ -319,3 +320,23 @@ func.func @losses(%x: !x, %y: !d1, %w: !w) -> (!x, !s, !s, !s) attributes {uly.e
 // CHECK-NEXT: "uly.nll"(%[[L1]], %arg2) {ignore = -100 : i64}
 // CHECK: func.func private @[[NLL]]({{.*}} attributes {uly.kernel = "nll"}
 // CHECK-NEXT: "uly.nll"(%arg0, %arg1)
+
+// Without fusion a function has one operation, and heads and rope stay where they were.
+// UNFUSED-LABEL: func.func @message(
+// UNFUSED: %[[Q:.*]] = call @{{k[0-9]+_gemm}}(
+// UNFUSED: %[[QH:.*]] = "uly.heads"(%[[Q]])
+// UNFUSED: call @{{k[0-9]+_gemm}}(
+// UNFUSED: %[[V0:.*]] = call @{{k[0-9]+_gemm}}(
+// UNFUSED-NEXT: %[[V1:.*]] = call @{{k[0-9]+_rows}}(%[[V0]])
+// UNFUSED-NEXT: %[[V:.*]] = "uly.heads"(%[[V1]])
+// UNFUSED-NEXT: "uly.exchange"(%[[QH]], %{{.*}}, %[[V]])
+// UNFUSED-LABEL: func.func @turned(
+// UNFUSED: "uly.heads"
+// UNFUSED: "uly.rope"
+// UNFUSED-LABEL: func.func @losses(
+// UNFUSED: call @{{k[0-9]+_gemm}}
+// UNFUSED: call @{{k[0-9]+_rows}}
+// UNFUSED: call @{{k[0-9]+_nll}}
+// UNFUSED: func.func private
+// UNFUSED-NEXT: "uly.
+// UNFUSED-NEXT: return

@@ -89,9 +89,9 @@ ULY_INLINE vf epilogue(const uly_call *call, int part, place at, int64_t column,
 ULY_INLINE void turn(const uly_call *call, place at, int64_t pair, int64_t n, vf *first, vf *second) {
   int64_t i = at.s * val(call, ULY_GEMM_ROPE_S) + at.b * val(call, ULY_GEMM_ROPE_B) + pair;
   vf cosine = vf_load_first((const float *)ptr(call, ULY_GEMM_COS) + i, n), sine = vf_load_first((const float *)ptr(call, ULY_GEMM_SIN) + i, n);
-  vf x = *first, y = *second, xs = x * sine, ys = y * sine;
-  *first = vf_fma(x, cosine, -ys);
-  *second = vf_fma(y, cosine, xs);
+  vf x = *first, y = *second;
+  *first = x * cosine - y * sine; // rounded as elementwise code
+  *second = y * cosine + x * sine;
 }
 
 // |n| lanes of pairs, the first of which is pair |pair|.
