@@ -13,12 +13,13 @@
 
 #include "runtime/base/dtype.h"
 
-enum { MAX_NODE_TEXT = 400 };
+enum { MAX_NODE_TEXT = 400, MAX_NODE_DEPTH = 200 };
 
 typedef struct printer {
   uly_text *out;
   const uly_tables *t;
   size_t limit; // of the text, where a size is cut short
+  int *depth;   // of the size within others
 } printer;
 
 // ---- sizes
@@ -86,12 +87,7 @@ static void add_axis(const printer *p, const char *name, const uly_node *n, bool
   uly_text_add(p->out, ")");
 }
 
-static void add_node(const printer *p, uint32_t id, binding around) {
-  const uly_node *n = &p->t->nodes[id];
-  if (p->out->len > p->limit) {
-    if (p->out->ptr[p->out->len - 1] != '.') uly_text_add(p->out, "...");
-    return;
-  }
+static void add_inner(const printer *p, const uly_node *n, binding around) {
   switch ((uly_node_kind)n->kind) {
   case ULY_NODE_CONST: uly_text_add(p->out, "%" PRId64, n->value); return;
   case ULY_NODE_SYM: uly_text_add_str(p->out, uly_tables_text(p->t, p->t->symbols[n->value].name)); return;
@@ -116,9 +112,20 @@ static void add_node(const printer *p, uint32_t id, binding around) {
   uly_text_add(p->out, "?");
 }
 
+static void add_node(const printer *p, uint32_t id, binding around) {
+  if (p->out->len > p->limit || *p->depth == MAX_NODE_DEPTH) {
+    if (!p->out->len || p->out->ptr[p->out->len - 1] != '.') uly_text_add(p->out, "...");
+    return;
+  }
+  ++*p->depth;
+  add_inner(p, &p->t->nodes[id], around);
+  --*p->depth;
+}
+
 // Size |node|: "share(S, sp) * B * 256". Long ones end in "…".
 static void print_node(uly_text *out, const uly_tables *tables, uint32_t node) {
-  printer p = {out, tables, out->len + MAX_NODE_TEXT};
+  int depth = 0;
+  printer p = {out, tables, out->len + MAX_NODE_TEXT, &depth};
   add_node(&p, node, BIND_SUM);
 }
 
@@ -126,20 +133,21 @@ static void print_node(uly_text *out, const uly_tables *tables, uint32_t node) {
 
 static void print_name(uly_text *out, const uly_tables *t, uint32_t row) { uly_text_add_str(out, uly_tables_name(t, row)); }
 
-// The axis that cuts a size into |local|; ULY_NONE where it is whole.
-static uint32_t cutting_axis(const uly_tables *t, uint32_t local) {
+// The axis that cuts a size into |local|; ULY_NONE where it is whole. Looks at |*budget| nodes at most: a product of products has many.
+static uint32_t cutting_axis(const uly_tables *t, uint32_t local, int *budget) {
   const uly_node *n = &t->nodes[local];
   if (n->kind == ULY_NODE_SHARE && t->nodes[n->b].kind == ULY_NODE_AXIS_SIZE) return (uint32_t)t->nodes[n->b].value;
-  if (n->kind != ULY_NODE_MUL) return ULY_NONE;
-  uint32_t axis = cutting_axis(t, n->a);
-  return axis != ULY_NONE ? axis : cutting_axis(t, n->b);
+  if (n->kind != ULY_NODE_MUL || --*budget <= 0) return ULY_NONE;
+  uint32_t axis = cutting_axis(t, n->a, budget);
+  return axis != ULY_NONE ? axis : cutting_axis(t, n->b, budget);
 }
 
 void uly_program_print_tensor(uly_text *out, const uly_tables *t, const uly_tensor *tensor, uint32_t name) {
   print_name(out, t, name);
   uly_text_add(out, " %s[", uly_dtype_name((uly_dtype)tensor->dtype));
   for (uint32_t d = 0; d < tensor->rank; d++) {
-    uint32_t axis = tensor->local[d] == tensor->dims[d] ? ULY_NONE : cutting_axis(t, tensor->local[d]);
+    int budget = 1000;
+    uint32_t axis = tensor->local[d] == tensor->dims[d] ? ULY_NONE : cutting_axis(t, tensor->local[d], &budget);
     if (d) uly_text_add(out, ", ");
     print_node(out, t, tensor->dims[d]);
     if (axis < t->n_axes) uly_text_add(out, " over %.*s", ULY_STR_ARG(uly_tables_text(t, t->axes[axis].name)));

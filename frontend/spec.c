@@ -13,7 +13,7 @@ uly_str uly_spec_prelude(void) { return (uly_str){prelude, sizeof prelude}; }
 uly_graph *uly_spec_read(uly_arena *arena, uly_diags *diags, uly_str name, uly_str text, const uly_str *defines, int32_t n_defines) {
   int32_t source = uly_diags_add_source(diags, name, text);
   const uly_ast_spec *spec = uly_parse_spec(arena, diags, source);
-  const uly_ast_spec *base = uly_parse_spec(arena, diags, uly_diags_add_source(diags, ULY_STR("<prelude>"), uly_spec_prelude()));
+  int32_t prelude_source = uly_diags_add_source(diags, ULY_STR("<prelude>"), uly_spec_prelude());
   uly_define *values = ULY_NEW_ARRAY(arena, uly_define, n_defines);
   for (int32_t i = 0; i < n_defines; i++) {
     uly_ast_name define = {0};
@@ -22,6 +22,7 @@ uly_graph *uly_spec_read(uly_arena *arena, uly_diags *diags, uly_str name, uly_s
     values[i].loc = define.loc;
   }
   uly_graph *graph = NULL;
+  const uly_ast_spec *base = diags->n_errors ? NULL : uly_parse_spec(arena, diags, prelude_source);
   if (diags->n_errors || uly_check(arena, diags, spec, base, values, n_defines, &graph) != ULY_OK) return NULL;
   return graph;
 }

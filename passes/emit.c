@@ -1,5 +1,6 @@
 // emit: entries, loops and the place of every value. See emit.h; the operations are in the emit_*.c files.
 #include "passes/emit.h"
+#include "frontend/check.h"
 #include "passes/fuse.h"
 
 #include <math.h>
@@ -294,7 +295,7 @@ static bool emit_repeat(uly_emitter *e, MlirOperation op) {
   int64_t count = uly_loop_count(op);
   MlirBlock body = uly_op_body(op);
   if (count < 0) return uly_emit_unsupported(e, op, "a repeat count that is not a constant");
-  _Static_assert(ULY_GRAPH_MAX_LOOPS == ULY_MAX_LOOPS, "the frontend bounds the depth");
+  _Static_assert(ULY_GRAPH_MAX_LOOPS == ULY_MAX_LOOPS && ULY_MAX_ITERATIONS <= ULY_MAX_TURNS, "the frontend bounds the depth and the iterations");
   ULY_ASSERT(e->n_loops < ULY_MAX_LOOPS);
   intptr_t n = mlirOperationGetNumResults(op);
   gather_inputs(e, op);

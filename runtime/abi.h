@@ -22,6 +22,7 @@
 #define ULY_MAX_AXES 4
 #define ULY_MAX_SYMBOLS 32 // uly_entry.symbols has a bit for each
 #define ULY_MAX_LOOPS 4
+#define ULY_MAX_TURNS 1000000 // of a loop, times those of the loops around it
 #define ULY_MAX_LEVELS 4
 #define ULY_NONE UINT32_MAX
 

@@ -74,7 +74,7 @@ static uly_status agree_on(uly_bound *b, uly_comm *comm, const char *where, reco
       if (all[q].level < mine->level) mine->level = all[q].level;
     for (size_t q = 0; q < n && status == ULY_OK; q++) {
       if (!all[q].status) continue;
-      status = (uly_status)all[q].status;
+      status = uly_status_failure(all[q].status);
       all[q].text[sizeof all[q].text - 1] = 0;
       uly_fail(error, status, "rank %zu%s cannot bind: %s", q, where, all[q].text);
     }

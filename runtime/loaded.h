@@ -42,6 +42,8 @@ ULY_MUST_USE uly_status uly_loaded_open(const char *path, uly_error *error, uly_
 ULY_MUST_USE uly_status uly_loaded_create(const uly_model *model, uly_error *error, uly_loaded **out_loaded);
 // What the file says of itself, without mapping it as code, whatever the processor: the note and the tables (uly_tables_free).
 ULY_MUST_USE uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables);
+// The same of a file that stands in memory.
+ULY_MUST_USE uly_status uly_model_inspect_bytes(const char *name, void *bytes, size_t n, uly_error *error, uly_note *out_note, uly_tables *out_tables);
 void uly_loaded_destroy(uly_loaded *loaded); // after its binds; accepts NULL
 
 // The level to use: the last whose features are all in |features| and that is not beyond |limit| ("" or NULL: none). ULY_UNAVAILABLE names what is missing.

@@ -123,14 +123,23 @@ static uly_status check_level(const file *f, const uly_note *note, uly_error *er
   return status;
 }
 
-static uly_status judge(file *f, uly_error *error, uly_note *out_note) {
+static uly_status start_reading(file *f, uly_error *error) {
   struct stat st;
-  size_t note_bytes;
   if (f->fd < 0 || fstat(f->fd, &st) != 0) return uly_fail(error, ULY_IO, "cannot open %s: %s", f->path, strerror(errno));
   if (!S_ISREG(st.st_mode)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a regular file", f->path);
   f->bytes = (uint64_t)st.st_size;
   if (elf_version(EV_CURRENT) == EV_NONE || !(f->elf = elf_begin(f->fd, ELF_C_READ, NULL)))
     return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, elf_errmsg(-1));
+  return ULY_OK;
+}
+
+static void stop_reading(file *f) {
+  if (f->elf) elf_end(f->elf);
+  if (f->fd >= 0) close(f->fd);
+}
+
+static uly_status judge(file *f, uly_error *error, uly_note *out_note) {
+  size_t note_bytes;
   ULY_TRY(check_header(f, error));
   ULY_TRY(check_segments(f, error, out_note, &note_bytes));
   ULY_TRY(check_note(f, out_note, note_bytes, error));
@@ -168,27 +177,38 @@ static const uly_blob *find_blob(const file *f, const uly_note *note) {
   return NULL;
 }
 
-uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
+static uly_status inspect(file *f, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
   *out_note = (uly_note){0};
+  ULY_TRY(judge(f, error, out_note));
+  const uly_blob *blob = find_blob(f, out_note);
+  if (!blob) return uly_fail(error, ULY_INVALID_INPUT, "%s has no tables", f->path);
+  return uly_tables_read(blob, blob->bytes, error, out_tables);
+}
+
+uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
   file f = open_file(path);
-  uly_status status = judge(&f, error, out_note);
-  const uly_blob *blob = status == ULY_OK ? find_blob(&f, out_note) : NULL;
-  if (blob)
-    status = uly_tables_read(blob, blob->bytes, error, out_tables);
-  else if (status == ULY_OK)
-    status = uly_fail(error, ULY_INVALID_INPUT, "%s has no tables", path);
-  if (f.elf) elf_end(f.elf);
-  if (f.fd >= 0) close(f.fd);
+  uly_status status = start_reading(&f, error);
+  if (status == ULY_OK) status = inspect(&f, error, out_note, out_tables);
+  stop_reading(&f);
+  return status;
+}
+
+uly_status uly_model_inspect_bytes(const char *name, void *bytes, size_t n, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
+  file f = {.path = name, .fd = -1, .bytes = n};
+  if (elf_version(EV_CURRENT) == EV_NONE || !(f.elf = elf_memory(bytes, n)))
+    return uly_fail(error, ULY_INVALID_INPUT, "cannot read %s: %s", name, elf_errmsg(-1));
+  uly_status status = inspect(&f, error, out_note, out_tables);
+  stop_reading(&f);
   return status;
 }
 
 uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded) {
   uly_note note = {0};
   file f = open_file(path);
-  uly_status status = judge(&f, error, &note);
+  uly_status status = start_reading(&f, error);
+  if (status == ULY_OK) status = judge(&f, error, &note);
   if (status == ULY_OK) status = check_level(&f, &note, error);
-  if (f.elf) elf_end(f.elf);
-  if (f.fd >= 0) close(f.fd);
+  stop_reading(&f);
   if (status != ULY_OK) return status;
   void *library = NULL;
   const uly_model *model = NULL;

@@ -135,6 +135,23 @@ static uly_status prepare_step(uly_machine *m, uint32_t index, uly_prepared *p, 
   return ULY_OK;
 }
 
+// Whether loops end in a time that is worth waiting for.
+static uly_status check_loops(const uly_machine *m, uly_error *error) {
+  int64_t turns[ULY_MAX_LOOPS + 1] = {1};
+  uint32_t depth = 0;
+  for (uint32_t i = 0; i < m->steps.count; i++) {
+    const uly_step *s = &m->loaded->tables.steps[m->steps.first + i];
+    if (s->kind == ULY_STEP_END) depth--;
+    if (s->kind != ULY_STEP_LOOP) continue;
+    if (m->prepared[i].items > ULY_MAX_TURNS || turns[depth] * m->prepared[i].items > ULY_MAX_TURNS)
+      return uly_fail(error, ULY_OVERFLOW, "step %u, spec line %u: a loop of %lld iterations, %lld times, exceeds %d", m->steps.first + i, s->spec_line,
+                      (long long)m->prepared[i].items, (long long)turns[depth], ULY_MAX_TURNS);
+    turns[depth + 1] = turns[depth] * m->prepared[i].items;
+    depth++;
+  }
+  return ULY_OK;
+}
+
 uly_status uly_machine_prepare(uly_machine *m, uly_error *error) {
   const uly_tables *t = &m->loaded->tables;
   pool mem = {0};
@@ -156,7 +173,7 @@ uly_status uly_machine_prepare(uly_machine *m, uly_error *error) {
       return status;
     }
   }
-  return ULY_OK;
+  return check_loops(m, error);
 }
 
 void uly_machine_finish(uly_machine *m) {

@@ -58,6 +58,9 @@ static uly_status check_memory(const uly_tables *t, uly_error *error) {
     const uly_exchange *x = &t->exchanges[i];
     REQUIRE(x->axis < t->n_axes && x->receive < t->n_buffers && (x->send == ULY_NONE || x->send < t->n_buffers), "exchange %u is malformed", i);
     REQUIRE(t->buffers[x->receive].flags & ULY_BUFFER_RECEIVE, "exchange %u receives into buffer %u, which is not marked", i, x->receive);
+    const uly_buffer *send = x->send == ULY_NONE ? NULL : &t->buffers[x->send];
+    REQUIRE(!send || (!(send->flags & ULY_BUFFER_RECEIVE) && send->phase > ULY_PHASE_LOAD), "exchange %u sends from buffer %u, which is none of the arena", i,
+            x->send);
     REQUIRE(x->unit < t->n_nodes && x->rows < t->n_nodes && x->row_start < t->n_nodes && x->cols < t->n_nodes && x->col_start < t->n_nodes &&
                 x->dtype < ULY_N_DTYPES,
             "exchange %u has no sizes", i);
@@ -114,6 +117,9 @@ static uly_status check_live(const uly_tables *t, uint32_t i, uly_phase phase, u
   const uly_step *s = &t->steps[i];
   for (uint32_t k = 0; k < s->operands.count; k++) {
     const uly_operand *o = &t->operands[s->operands.first + k];
+    bool message = o->kind == ULY_OPERAND_PEERS || o->kind == ULY_OPERAND_SEGMENTS, tensor = o->kind == ULY_OPERAND_TENSOR;
+    REQUIRE(phase > ULY_PHASE_BIND || !(message || (tensor && t->tensors[o->index].role != ULY_PARAM)),
+            "step %u uses messages, inputs or outputs before the forward phase", i);
     uint32_t buffer = o->kind == ULY_OPERAND_BUFFER ? o->index : o->kind == ULY_OPERAND_SEGMENTS ? t->exchanges[o->index].receive : ULY_NONE;
     if (buffer == ULY_NONE) continue;
     const uly_buffer *b = &t->buffers[buffer];
@@ -163,6 +169,17 @@ static uly_status check_entries(const uly_tables *t, uly_error *error) {
   return ULY_OK;
 }
 
+// Names of parameters, and operands and values of steps, that several rows share count each time: state is made for each.
+static uly_status check_totals(const uly_tables *t, uly_error *error) {
+  const uint64_t most = 1u << 26;
+  uint64_t params = 0, operands = 0, values = 0;
+  for (uint32_t i = 0; i < t->n_tensors; i++) params += t->tensors[i].names.count;
+  for (uint32_t i = 0; i < t->n_steps; i++) operands += t->steps[i].operands.count, values += t->steps[i].values.count;
+  REQUIRE(params <= most && operands <= most && values <= most, "%llu parameters, %llu operands and %llu values", (unsigned long long)params,
+          (unsigned long long)operands, (unsigned long long)values);
+  return ULY_OK;
+}
+
 uly_status uly_tables_check(const uly_tables *t, uly_error *error) {
   ULY_TRY(check_names(t, error));
   ULY_TRY(check_nodes(t, error));
@@ -170,5 +187,6 @@ uly_status uly_tables_check(const uly_tables *t, uly_error *error) {
   ULY_TRY(check_memory(t, error));
   ULY_TRY(check_operands(t, error));
   for (uint32_t i = 0; i < t->n_steps; i++) ULY_TRY(check_step(t, i, error));
+  ULY_TRY(check_totals(t, error));
   return check_entries(t, error);
 }

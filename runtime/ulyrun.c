@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "runtime/base/env.h"
-#include "runtime/ulyrun_job.h"
 #include "runtime/base/progress.h"
+#include "runtime/ulyrun_job.h"
 
 enum { MAX_RANKS = 1024 };
 static const double grace = 0.3; // seconds

@@ -47,7 +47,7 @@ uly_build() {
   local preset=${1:-dev} dir=build log=build/build.log
   [ "$preset" = dev ] || dir=build/$preset log=build/build-$preset.log
   cmake --preset "$preset" ${CI:+-DULY_WERROR=ON} >"$log" 2>&1 || { tail -20 "$log" >&2; die "configuring failed; the log is $log"; }
-  ninja -C "$dir" >"$log" 2>&1 || { grep -A12 -m3 'FAILED\|error:' "$log" >&2; die "the build failed; the log is $log"; }
+  cmake --build --preset "$preset" >"$log" 2>&1 || { grep -A12 -m3 'FAILED\|error:' "$log" >&2; die "the build failed; the log is $log"; }
 }
 
 uly_venv() {

@@ -5,8 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef ULY_ARENA_CHUNK
-#define ULY_ARENA_CHUNK ((size_t)256 * 1024)
+enum { FIRST_CHUNK = 16 * 1024, CHUNK = 256 * 1024 };
+
+// With the address sanitizer every allocation has forbidden bytes behind it, also within a chunk.
+#if defined(__SANITIZE_ADDRESS__)
+#define WATCHED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WATCHED 1
+#endif
+#endif
+#ifdef WATCHED
+#include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+enum { GAP = 0 };
 #endif
 
 typedef struct chunk {
@@ -39,27 +54,32 @@ void uly_arena_destroy(uly_arena *arena) {
   free(arena);
 }
 
+static size_t footprint(size_t bytes) { return ((bytes + 15) & ~(size_t)15) + GAP; }
+
 void *uly_arena_alloc(uly_arena *arena, size_t bytes) {
   if (bytes > SIZE_MAX / 2) die_out_of_memory(bytes);
-  bytes = (bytes + 15) & ~(size_t)15;
+  size_t need = footprint(bytes);
   chunk *c = arena->head;
-  if (!c || c->size - c->used < bytes) {
-    size_t size = bytes > ULY_ARENA_CHUNK ? bytes : ULY_ARENA_CHUNK;
+  if (!c || c->size - c->used < need) {
+    size_t usual = !c ? FIRST_CHUNK : c->size < CHUNK / 2 ? 2 * c->size : CHUNK, size = need > usual ? need : usual;
     c = calloc(1, sizeof *c + size);
     if (!c) die_out_of_memory(size);
+    ASAN_POISON_MEMORY_REGION(c->data, size);
     c->size = size;
     c->next = arena->head;
     arena->head = c;
   }
   void *p = c->data + c->used;
-  c->used += bytes;
+  ASAN_UNPOISON_MEMORY_REGION(p, bytes);
+  c->used += need;
   return p;
 }
 
 void *uly_arena_grow(uly_arena *arena, void *old, size_t old_bytes, size_t new_bytes) {
-  size_t old_size = (old_bytes + 15) & ~(size_t)15, new_size = (new_bytes + 15) & ~(size_t)15;
+  size_t old_size = footprint(old_bytes), new_size = footprint(new_bytes);
   chunk *c = arena->head;
   if (old && c && (unsigned char *)old + old_size == c->data + c->used && c->size - c->used >= new_size - old_size) {
+    ASAN_UNPOISON_MEMORY_REGION(old, new_bytes);
     c->used += new_size - old_size;
     return old;
   }

@@ -20,3 +20,9 @@ int uly_status_exit_code(uly_status status) {
     if (rows[i].status == status) return rows[i].exit_code;
   return 70;
 }
+
+uly_status uly_status_failure(int64_t code) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if ((int64_t)rows[i].status == code && code != ULY_OK) return rows[i].status;
+  return ULY_INTERNAL;
+}

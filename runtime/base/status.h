@@ -2,6 +2,7 @@
 #ifndef ULY_RUNTIME_BASE_STATUS_H
 #define ULY_RUNTIME_BASE_STATUS_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,8 @@ typedef enum uly_status {
 
 const char *uly_status_text(uly_status status);
 int uly_status_exit_code(uly_status status);
+// The failure that another process speaks of; ULY_INTERNAL where |code| is none.
+uly_status uly_status_failure(int64_t code);
 
 #define ULY_TRY(expr)                                                                                                  \
   do {                                                                                                                 \

@@ -62,7 +62,7 @@ uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error
 }
 
 void uly_mapping_close(uly_mapping *mapping) {
-  if (mapping->bytes.len) munmap((void *)(uintptr_t)mapping->bytes.ptr, mapping->bytes.len);
+  if (mapping->bytes.len && !mapping->borrowed) munmap((void *)(uintptr_t)mapping->bytes.ptr, mapping->bytes.len);
   free(mapping->copy);
   *mapping = (uly_mapping){0};
 }

@@ -25,7 +25,8 @@ bool uly_bytes_u64(uly_bytes from, uint64_t offset, uint64_t *out);
 // A regular file, mapped read-only. Another process must not truncate it meanwhile.
 typedef struct uly_mapping {
   uly_bytes bytes;
-  void *copy; // of data that stands unaligned in the file, or NULL
+  void *copy;    // of data that stands unaligned in the file, or NULL
+  bool borrowed; // |bytes| are the caller's
 } uly_mapping;
 ULY_MUST_USE uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error);
 void uly_mapping_close(uly_mapping *mapping); // accepts a zeroed one

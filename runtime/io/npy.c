@@ -128,7 +128,8 @@ static uly_status find_header(const char *path, uly_bytes file, uly_bytes *out_t
   return ULY_OK;
 }
 
-static uly_status read_array(const char *path, uly_mapping *mapping, uly_ndarray *array, uly_error *error) {
+uly_status uly_npy_read(const char *path, uly_mapping *mapping, uly_ndarray *array, uly_error *error) {
+  *array = (uly_ndarray){0};
   uly_bytes text, data;
   uint64_t at = 0;
   int64_t elements;
@@ -150,9 +151,8 @@ static uly_status read_array(const char *path, uly_mapping *mapping, uly_ndarray
 }
 
 uly_status uly_npy_open(const char *path, uly_mapping *out_mapping, uly_ndarray *out_array, uly_error *error) {
-  *out_array = (uly_ndarray){0};
   ULY_TRY(uly_mapping_open(path, out_mapping, error));
-  uly_status status = read_array(path, out_mapping, out_array, error);
+  uly_status status = uly_npy_read(path, out_mapping, out_array, error);
   if (status != ULY_OK) uly_mapping_close(out_mapping);
   return status;
 }

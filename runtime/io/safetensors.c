@@ -166,18 +166,33 @@ static uly_status load_file(loader *l) {
   return load_tensors(l);
 }
 
-uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_error *error) {
+// Takes |mapping| over.
+static uly_status read_mapping(const char *name, uly_mapping mapping, uly_safetensors **out, uly_error *error) {
   *out = NULL;
-  loader l = {.path = path, .error = error, .file = calloc(1, sizeof *l.file)};
-  if (!l.file) return uly_fail(error, ULY_EXHAUSTED, "%s: no memory", path);
-  uly_status status = uly_mapping_open(path, &l.file->mapping, error);
-  if (status == ULY_OK) status = load_file(&l);
+  loader l = {.path = name, .error = error, .file = calloc(1, sizeof *l.file)};
+  if (!l.file) {
+    uly_mapping_close(&mapping);
+    return uly_fail(error, ULY_EXHAUSTED, "%s: no memory", name);
+  }
+  l.file->mapping = mapping;
+  uly_status status = load_file(&l);
   free(l.items);
   if (status == ULY_OK)
     *out = l.file;
   else
     uly_safetensors_close(l.file);
   return status;
+}
+
+uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_error *error) {
+  uly_mapping mapping;
+  *out = NULL;
+  ULY_TRY(uly_mapping_open(path, &mapping, error));
+  return read_mapping(path, mapping, out, error);
+}
+
+uly_status uly_safetensors_read(const char *name, uly_bytes bytes, uly_safetensors **out, uly_error *error) {
+  return read_mapping(name, (uly_mapping){.bytes = bytes, .borrowed = true}, out, error);
 }
 
 void uly_safetensors_close(uly_safetensors *file) {

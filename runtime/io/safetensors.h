@@ -17,6 +17,8 @@ typedef struct uly_safetensor {
 } uly_safetensor;
 
 ULY_MUST_USE uly_status uly_safetensors_open(const char *path, uly_safetensors **out, uly_error *error);
+// The same of |bytes| in memory, which outlive the result. |name|: what messages call them.
+ULY_MUST_USE uly_status uly_safetensors_read(const char *name, uly_bytes bytes, uly_safetensors **out, uly_error *error);
 void uly_safetensors_close(uly_safetensors *file); // accepts NULL
 int64_t uly_safetensors_count(const uly_safetensors *file);
 // Tensor |i| in the order of the data; borrowed.

@@ -96,13 +96,13 @@ static door *door_in(const uly_mapped_channel *c, void *block, uint32_t exchange
 
 // ---- failure ------------------------------------------------------------------------------------------------------------------------------
 
-void uly_mapped_fail(uly_mapped_board *board, uly_status status, const char *reason) {
+void uly_mapped_fail(uly_mapped_board *board, int n_ranks, uly_status status, const char *reason) {
   uint32_t none = 0;
   if (!atomic_compare_exchange_strong(&board->failed, &none, 1)) return;
   board->status = status;
   snprintf(board->reason, sizeof board->reason, "%s", reason);
   atomic_store(&board->failed, 2);
-  for (int r = 0; r < board->n_ranks; r++) ring(&board->seats[r]);
+  for (int r = 0; r < n_ranks; r++) ring(&board->seats[r]);
 }
 
 // The board's failure as this rank's, ULY_OK without one.
@@ -111,7 +111,7 @@ static uly_status check_failed(uly_mapped *m) {
   if (!atomic_load_explicit(&board->failed, memory_order_acquire)) return ULY_OK;
   for (int i = 0; i < 200 && atomic_load(&board->failed) != 2; i++) usleep(1000);
   if (atomic_load(&board->failed) != 2) return uly_comm_fail(&m->comm, ULY_PEER_LOST, "a rank died while it reported a failure");
-  return uly_comm_fail(&m->comm, (uly_status)board->status, "%s", board->reason);
+  return uly_comm_fail(&m->comm, uly_status_failure(board->status), "%.*s", (int)sizeof board->reason, board->reason);
 }
 
 uly_status uly_mapped_check(uly_mapped *mapped) { return check_failed(mapped); }
@@ -119,14 +119,14 @@ uly_status uly_mapped_check(uly_mapped *mapped) { return check_failed(mapped); }
 bool uly_mapped_has_left(const uly_mapped_board *board, int rank) { return atomic_load(&board->seats[rank].left) != 0; }
 
 static uly_status fail_all(uly_mapped *m, uly_status status, const char *reason) {
-  uly_mapped_fail(m->board, status, reason);
+  uly_mapped_fail(m->board, world_of(m)->comm.n_ranks, status, reason);
   return check_failed(m);
 }
 
 void uly_mapped_abort(uly_comm *comm, const char *reason) {
   char text[REASON];
   snprintf(text, sizeof text, "rank %s gave up: %s", uly_comm_name(comm, comm->rank).text, reason);
-  uly_mapped_fail(of(comm)->board, ULY_CANCELLED, text);
+  uly_mapped_fail(of(comm)->board, uly_comm_world(comm)->n_ranks, ULY_CANCELLED, text);
 }
 
 // ---- the log: do all ranks call the same? ---------------------------------------------------------------------------------------------------
@@ -286,12 +286,13 @@ void uly_mapped_beat(uly_mapped *mapped) { atomic_store(&seat_of(mapped, mapped-
 // the world's.
 static uly_status gather_round(uly_mapped *m, const unsigned char *mine, size_t bytes, size_t stride, unsigned char *out_all) {
   uly_mapped_board *board = m->board;
-  uint64_t n = (uint64_t)board->n_ranks, round = ++world_of(m)->gathers;
+  int n_ranks = world_of(m)->comm.n_ranks;
+  uint64_t n = (uint64_t)n_ranks, round = ++world_of(m)->gathers;
   seat *own = seat_of(m, m->comm.rank);
   if (bytes) memcpy(own->staging[round & 1], mine, bytes);
   atomic_store(&own->gathers, round);
   if (atomic_fetch_add(&board->gathers, 1) + 1 == n * round)
-    for (int32_t q = 0; q < board->n_ranks; q++)
+    for (int q = 0; q < n_ranks; q++)
       if (&board->seats[q] != own) ring(&board->seats[q]);
   waiting w = {.what = AWAIT_GATHER, .counter = &board->gathers, .target = n * round, .epoch = round};
   ULY_TRY(await(m, &w));

@@ -41,8 +41,8 @@ void uly_mapped_init(uly_mapped *mapped, uly_mapped_board *board);
 void uly_mapped_init_line(uly_mapped *line, uly_mapped *world, int n, const int *members);
 // Frees what is private; if it is no line, tells the peers that this rank left: those who still wait for it fail with ULY_PEER_LOST.
 void uly_mapped_leave(uly_mapped *mapped);
-// Records a failure for all ranks and wakes them. The first one counts. Also for threads other than the communicator's.
-void uly_mapped_fail(uly_mapped_board *board, uly_status status, const char *reason);
+// Records a failure for all |n_ranks| of the board (which may be damaged itself) and wakes them. The first one counts. Also for threads other than the communicator's.
+void uly_mapped_fail(uly_mapped_board *board, int n_ranks, uly_status status, const char *reason);
 // The failure that somebody recorded, as this rank's error; ULY_OK without one.
 uly_status uly_mapped_check(uly_mapped *mapped);
 // A sign of life, for a transport's own waits of more than a moment: who gives none is to blame when a deadline passes.

@@ -139,7 +139,7 @@ static uly_status read_letters(mpi *m) {
     if (status.MPI_TAG == TAG_BYE) m->left[status.MPI_SOURCE] = now();
     if (status.MPI_TAG != TAG_FAILURE || m->failed) continue;
     letter.text[sizeof letter.text - 1] = 0;
-    return fail_here(m, (uly_status)letter.status, letter.text);
+    return fail_here(m, uly_status_failure(letter.status), letter.text);
   }
 }
 

@@ -95,7 +95,7 @@ uly_status uly_shm_group_create(int n_ranks, uly_shm_group **out) {
 void uly_shm_group_report(uly_shm_group *group, int rank, const char *reason) {
   char text[256];
   snprintf(text, sizeof text, "rank %d %s", rank, reason);
-  uly_mapped_fail(group->board, ULY_PEER_LOST, text);
+  uly_mapped_fail(group->board, group->n, ULY_PEER_LOST, text);
 }
 
 // ---- letters ----
@@ -169,7 +169,7 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
       missing--;
     } else if (read || did < 0) {
       if (got >= 0) close(got);
-      uly_mapped_fail(s->mapped.board, ULY_IO, "a descriptor cannot be passed between ranks; is the limit on open files too low?");
+      uly_mapped_fail(s->mapped.board, s->group->n, ULY_IO, "a descriptor cannot be passed between ranks; is the limit on open files too low?");
     } else if (!did) {
       struct pollfd p = {mailbox, POLLIN, 0};
       poll(&p, 1, 20);
@@ -180,7 +180,7 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
       int q = 0;
       while (q == comm->rank || out_fds[q] >= 0) q++;
       snprintf(text, sizeof text, "rank %s did not answer within %g s", uly_comm_name(comm, q).text, timeout);
-      uly_mapped_fail(s->mapped.board, ULY_PEER_LOST, text);
+      uly_mapped_fail(s->mapped.board, s->group->n, ULY_PEER_LOST, text);
       status = uly_mapped_check(&s->mapped);
     }
     if (status != ULY_OK) return close_all(out_fds, comm->n_ranks), status;
@@ -221,7 +221,7 @@ static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
 }
 
 static uly_status fail_all(shm *s, uly_status status, const char *text) {
-  uly_mapped_fail(s->mapped.board, status, text);
+  uly_mapped_fail(s->mapped.board, s->group->n, status, text);
   return uly_mapped_check(&s->mapped);
 }
 

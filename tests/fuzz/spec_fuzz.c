@@ -1,11 +1,8 @@
-// Reads arbitrary bytes as a spec: the frontend reports or accepts, and never crashes, hangs or loses memory. Without libFuzzer a program that reads
-// every file of the folders given, whole, cut short and with bytes changed.
+// Arbitrary bytes as a spec: the frontend reports or accepts, and never crashes, hangs or loses memory.
 #include "frontend/format.h"
 #include "frontend/spec.h"
-
-#include <dirent.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/token_mutator.h"
 
 // What parses can be laid out, and is then laid out.
 static void check_layout(uly_arena *arena, uly_str text) {
@@ -29,52 +26,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   return 0;
 }
 
-#ifndef ULY_LIBFUZZER
-enum { MAX_FILE = 1 << 16, CHANGES = 40 };
-
-static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
-
-// The input ends where a read beyond it is seen by the address sanitizer.
-static void try_bytes(const uint8_t *data, size_t n) {
-  uint8_t *copy = malloc(n ? n : 1);
-  ULY_ASSERT(copy);
-  memcpy(copy, data, n);
-  LLVMFuzzerTestOneInput(copy, n);
-  free(copy);
-}
-
-static void try_file(const char *path) {
-  static uint8_t data[MAX_FILE];
-  uint32_t state = 1;
-  FILE *file = fopen(path, "rb");
-  if (!file) return; // a folder
-  size_t n = fread(data, 1, sizeof data, file);
-  fclose(file);
-  try_bytes(data, n);
-  for (int i = 0; i < CHANGES && n; i++) {
-    size_t at = next_random(&state) % n, from = next_random(&state) % n;
-    uint8_t old = data[at];
-    try_bytes(data, at);
-    data[at] = i % 2 ? data[from] : (uint8_t)(next_random(&state) >> 24);
-    try_bytes(data, n);
-    data[at] = old;
-  }
-}
-
-int main(int argc, char **argv) {
-  int n = 0;
-  for (int i = 1; i < argc; i++) {
-    DIR *folder = opendir(argv[i]);
-    if (!folder) return fprintf(stderr, "cannot open %s\n", argv[i]), 1;
-    for (const struct dirent *entry; (entry = readdir(folder)); n++) {
-      char path[4096];
-      if (entry->d_name[0] == '.') continue;
-      snprintf(path, sizeof path, "%s/%s", argv[i], entry->d_name);
-      try_file(path);
-    }
-    closedir(folder);
-  }
-  printf("%d files\n", n);
-  return n == 0;
+// libFuzzer's own mutations know bytes and the dictionary; every second one is of tokens.
+size_t LLVMFuzzerMutate(uint8_t *data, size_t n, size_t cap);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t cap, unsigned seed);
+#ifdef ULY_LIBFUZZER
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t n, size_t cap, unsigned seed) {
+  uint64_t state = seed;
+  return seed % 2 ? token_mutate((char *)data, n, cap, &state) : LLVMFuzzerMutate(data, n, cap);
 }
 #endif

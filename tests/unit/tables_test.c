@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/bound.h"
+#include "tests/unit/scale_program.h"
 #include "tests/unit/tag_program.h"
 
 static uly_blob *copy_of(const fx_program *f) {
@@ -123,6 +124,55 @@ static void corruptions_by_name(void **state) {
   fx_destroy(f);
 }
 
+// Found by tests/fuzz/tables_fuzz.c.
+static void found_by_fuzzing(void **state) {
+  (void)state;
+  fx_program *f = tag_program((tag_shape){4, 2, 3});
+  CORRUPT(uly_exchange, EXCHANGES, 0, x->send = x->receive, "sends from buffer");
+  fx_destroy(f);
+  f = scale_program();
+  CORRUPT(uly_operand, OPERANDS, 0, x->index = SCALE_X, "before the forward phase");
+  CORRUPT(uly_operand, OPERANDS, 0, x->kind = ULY_OPERAND_PEERS; x->index = 0, "before the forward phase");
+  fx_destroy(f);
+}
+
+// Tensors that share all names: each would be a parameter a tensor.
+static void too_many_parameters(void **state) {
+  (void)state;
+  enum { N = 10000 };
+  fx_program *f = scale_program();
+  const uly_blob *old = f->model.blob;
+  uint64_t names = old->bytes, tensors = names + N * sizeof(uly_span), bytes = tensors + N * sizeof(uly_tensor);
+  uly_blob *blob = calloc(1, bytes);
+  memcpy(blob, old, old->bytes);
+  blob->bytes = bytes;
+  blob->tables[ULY_TABLE_NAMES] = (uly_table){names, N, sizeof(uly_span)};
+  blob->tables[ULY_TABLE_TENSORS] = (uly_table){tensors, N, sizeof(uly_tensor)};
+  for (uint32_t i = 0; i < N; i++) *(uly_tensor *)row(blob, ULY_TABLE_TENSORS, i) = (uly_tensor){.role = ULY_PARAM, .entry = ULY_NONE, .names = {0, N}};
+  refuses(blob, bytes, "100000000 parameters");
+  free(blob);
+  fx_destroy(f);
+}
+
+static void endless_loop(void **state) {
+  (void)state;
+  fx_program *f = scale_program();
+  for (uint32_t i = 0; i < f->p->n_nodes; i++)
+    if (f->p->nodes[i].kind == ULY_NODE_CONST && f->p->nodes[i].value == SCALE_LAYERS - 1) f->p->nodes[i].value = ULY_MAX_TURNS + 1;
+  fx_finish(f);
+  uly_loaded *loaded;
+  uly_bound *bound;
+  uly_error error;
+  int64_t symbols[] = {1, 9};
+  uly_bind_options options = {.symbols = symbols, .threads = 1, .device = "null"};
+  assert_int_equal(uly_loaded_create(&f->model, &error, &loaded), ULY_OK);
+  assert_int_equal(uly_param_seed(loaded, 1, &error), ULY_OK);
+  assert_int_equal(uly_bind(loaded, &options, &error, &bound), ULY_OVERFLOW);
+  assert_non_null(strstr(error.text, "a loop of 1000001 iterations"));
+  uly_loaded_destroy(loaded);
+  fx_destroy(f);
+}
+
 // Random damage. Where it still passes the checks, bind and the program's own sizes must stand it too (kernels are not run: they trust their values).
 static void random_damage(void **state) {
   (void)state;
@@ -158,7 +208,12 @@ static void random_damage(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(longer_rows), cmocka_unit_test(corruptions_by_name),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(reads),
+                                     cmocka_unit_test(longer_rows),
+                                     cmocka_unit_test(corruptions_by_name),
+                                     cmocka_unit_test(found_by_fuzzing),
+                                     cmocka_unit_test(too_many_parameters),
+                                     cmocka_unit_test(endless_loop),
                                      cmocka_unit_test(random_damage)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
