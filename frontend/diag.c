@@ -103,7 +103,7 @@ static glyph glyph_at(uly_str s, size_t i) {
   return (glyph){(size_t)n, {s.ptr + i, (size_t)n}, utf8proc_charwidth(c)};
 }
 
-static void add_clean(uly_text *out, uly_str s) {
+void uly_diags_add_clean(uly_text *out, uly_str s) {
   for (size_t i = 0; i < s.len;) {
     glyph g = glyph_at(s, i);
     uly_text_add_str(out, g.shown);
@@ -140,7 +140,7 @@ static void add_line_and_caret(uly_text *out, const uly_source *s, uly_loc loc) 
   uly_str line = line_of(s, loc, &begin);
   size_t end = begin + (loc.end - loc.begin);
   uly_text_add(out, "  ");
-  add_clean(out, line);
+  uly_diags_add_clean(out, line);
   uly_text_add(out, "\n  ");
   for (size_t i = 0; i < begin;) {
     glyph g = glyph_at(line, i);
@@ -162,14 +162,14 @@ static void add_diag(uly_text *out, const uly_diags *diags, const uly_diag *d) {
   static const char *const words[] = {"error", "warning", "note"};
   const uly_source *s = d->loc.line ? source_of(diags, d->loc) : NULL;
   if (s) {
-    add_clean(out, s->name);
+    uly_diags_add_clean(out, s->name);
     uly_text_add(out, ":%u:%u: ", d->loc.line, d->loc.column);
   } else if (d->severity != ULY_NOTE && diags->n_sources) {
-    add_clean(out, diags->sources[0].name);
+    uly_diags_add_clean(out, diags->sources[0].name);
     uly_text_add(out, ": ");
   }
   uly_text_add(out, "%s%s: ", !s && d->severity == ULY_NOTE ? "  " : "", words[d->severity]);
-  add_clean(out, d->message);
+  uly_diags_add_clean(out, d->message);
   uly_text_add(out, "\n");
   if (s) add_line_and_caret(out, s, d->loc);
   for (const uly_diag *n = d->notes; n; n = n->next) add_diag(out, diags, n);

@@ -72,6 +72,8 @@ static inline uly_loc uly_loc_join(uly_loc a, uly_loc b) { return (uly_loc){a.be
 // `file:line:col: error: message`, the line, a caret range, notes. Columns count characters from 1; carets align by display width. Control characters
 // of the source are never sent to the stream.
 void uly_diags_print(const uly_diags *diags, FILE *stream);
+// |s| as it may go to a terminal.
+void uly_diags_add_clean(uly_text *out, uly_str s);
 // The same as text in |diags|' arena: for tests and embedding.
 uly_str uly_diags_text(const uly_diags *diags);
 

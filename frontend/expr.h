@@ -61,6 +61,8 @@ typedef struct uly_expr {
 // tensors have a suffix where they are not floats: x0i int, x0b bool. Values that are used twice get names in front: "t0 = exp(x0); t0 / (1.0 + t0)". Parsing gives an
 // equal expression. Both live in |arena|. |symbols| names the free symbols, in order.
 uly_str uly_expr_print(uly_arena *arena, const uly_expr *expr, const uly_str *symbols, int n_symbols);
+// A float in the language's syntax, with as few digits as give it back.
+void uly_float_print(uly_text *text, double f);
 ULY_MUST_USE uly_status uly_expr_parse(uly_arena *arena, uly_str text, const uly_str *symbols, int n_symbols, uly_expr *out_expr);
 
 typedef struct uly_number {

@@ -53,10 +53,10 @@ typedef struct printer {
 
 static void print_node(printer *p, int32_t number, int level);
 
-static void print_float(printer *p, double f) {
+void uly_float_print(uly_text *text, double f) {
   char digits[40];
   if (!isfinite(f)) {
-    uly_text_add(&p->text, "%s", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
+    uly_text_add(text, "%s", isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
     return;
   }
   int whole = fabs(f) >= 1.0 && fabs(f) < 1e15 ? (int)floor(log10(fabs(f))) + 1 : 1; // digits before the point
@@ -64,7 +64,7 @@ static void print_float(printer *p, double f) {
     snprintf(digits, sizeof digits, "%.*g", n, f);
     if (strtod(digits, NULL) == f) break;
   }
-  uly_text_add(&p->text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
+  uly_text_add(text, "%s%s", digits, strpbrk(digits, ".e") ? "" : ".0");
 }
 
 static void print_args(printer *p, const uly_expr_node *node, const char *open, const char *close) {
@@ -80,7 +80,7 @@ static void print_leaf(printer *p, const uly_expr_node *node) {
   switch ((uly_scalar)node->op) {
   case ULY_SC_CONST:
     if (node->type == ULY_SCALAR_FLOAT)
-      print_float(p, node->value.f);
+      uly_float_print(&p->text, node->value.f);
     else if (node->type == ULY_SCALAR_INT)
       uly_text_add(&p->text, "%" PRId64, node->value.i);
     else

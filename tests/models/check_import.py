@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""`ulyc import` of each config.json below this folder: the spec that is expected of it, with the parameters of the published weights, and, run with these, the published outputs.
+
+usage: check_import.py BIN [--write]    BIN: where ulyc and ulyrun are; --write: take what is printed for what is expected
+"""
+import json
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+RTOL = 1e-5  # of the largest output
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def header(path):
+    with open(path, "rb") as f:
+        text = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
+    return {name: tensor["shape"] for name, tensor in text.items() if name != "__metadata__"}
+
+
+def parameters(binaries, spec):
+    done = run(f"{binaries}/ulyc", "check", spec)
+    return {name: [int(n) for n in dims.split(",") if n] for name, dims in re.findall(r"^    (\S+) \w+\[([\d, ]*)\]$", done.stdout, re.M)}
+
+
+def check_outputs(binaries, spec, folder, scratch):
+    """Runs a spec whose results are among the expected ones; a result of the same hash on every number of ranks."""
+    model = f"{scratch}/model.so"
+    done = run(f"{binaries}/ulyc", spec, "-o", model)
+    if "cannot be compiled yet" in done.stderr:
+        print(f"{folder.name}: not run: {done.stderr.splitlines()[0]}")
+        return
+    if done.returncode:
+        yield done.stderr
+        return
+    results = re.findall(r"^  result  (\S+)", run(f"{binaries}/ulyc", "check", spec).stdout, re.M)
+    options = [f"--input={name}=@{folder}/inputs.safetensors" for name in header(folder / "inputs.safetensors")]
+    options += [f"--expect={name}=@{folder}/expected.safetensors" for name in results]
+    hashes = set()
+    for ranks in "1", "3":
+        done = run(f"{binaries}/ulyrun", model, "--weights", str(folder / "weights.safetensors"), *options, "--ranks", ranks, "--rtol", "0", "--atol", "1")
+        errors = [float(x) for x in re.findall(r"of the largest value ([0-9.e+-]+)", done.stdout)]
+        if done.returncode or len(errors) != len(results) or max(errors) > RTOL:
+            yield f"{ranks} ranks: {done.stdout}{done.stderr}"
+        hashes.add(tuple(re.findall(r"hash (\w+)", done.stdout)))
+    if len(hashes) != 1:
+        yield f"other bits on other numbers of ranks: {hashes}"
+
+
+def check(binaries, folder, scratch, write):
+    expected = folder / "imported.spec"
+    done = run(f"{binaries}/ulyc", "import", str(folder / "config.json"))
+    if done.returncode:
+        yield done.stderr
+        return
+    if write:
+        expected.write_text(done.stdout)
+    if not expected.exists() or done.stdout != expected.read_text():
+        yield "it is imported as\n" + done.stdout
+        return
+    if not (folder / "weights.safetensors").exists():
+        return
+    have, want = parameters(binaries, str(expected)), header(folder / "weights.safetensors")
+    if have != want:
+        yield f"parameters: only the spec has {sorted(have.keys() - want.keys())}, only the weights {sorted(want.keys() - have.keys())}, " + ", ".join(
+            f"{n} is {have[n]}, not {want[n]}" for n in have.keys() & want.keys() if have[n] != want[n])
+    yield from check_outputs(binaries, str(expected), folder, scratch)
+
+
+def main():
+    binaries, write = sys.argv[1], "--write" in sys.argv
+    problems = ran = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for config in sorted(HERE.glob("*/config.json")):
+            ran += 1
+            for problem in check(binaries, config.parent, scratch, write):
+                problems += 1
+                print(f"{config.parent.name}: {problem}")
+    print(f"{ran} configurations, {problems} problems")
+    return 1 if problems or ran < 10 else 0
+
+
+sys.exit(main())
