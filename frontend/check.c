@@ -249,6 +249,32 @@ static void build_entry(uly_checker *c, uly_global *global) {
   c->region = NULL;
 }
 
+// Why a layer is no entry.
+static void note_why_not(uly_checker *c, uly_diag *diag, const uly_ast_decl *decl) {
+  const uly_ast_name *symbol = decl->u.body.symbols;
+  if (decl->u.body.n_symbols)
+    uly_diag_note(c->diags, diag, symbol->loc, ULY_D(NO_ENTRY_SYMBOL), ULY_STR_ARG(decl->name.text), ULY_STR_ARG(symbol->text));
+  else if (!decl->u.body.n_params)
+    uly_diag_note(c->diags, diag, decl->name.loc, ULY_D(NO_ENTRY_EMPTY), ULY_STR_ARG(decl->name.text));
+  for (int32_t p = 0; p < decl->u.body.n_params && !decl->u.body.n_symbols; p++) {
+    const uly_ast_param *param = &decl->u.body.params[p];
+    const uly_ast_type *type = param->type;
+    if (type && type->has_dims && (!type->n_dims || type->dims[0].size)) continue;
+    if (type && type->has_dims)
+      uly_diag_note(c->diags, diag, param->name.loc, ULY_D(NO_ENTRY_DIMS), ULY_STR_ARG(decl->name.text), ULY_STR_ARG(param->name.text));
+    else
+      uly_diag_note(c->diags, diag, param->name.loc, ULY_D(NO_ENTRY_ARGUMENT), ULY_STR_ARG(decl->name.text), ULY_STR_ARG(param->name.text));
+    return;
+  }
+}
+
+static void report_no_entry(uly_checker *c, const uly_ast_spec *spec) {
+  enum { MOST = 4 };
+  uly_diag *diag = uly_diag_add(c->diags, (uly_loc){0, 0, 1, 1}, ULY_D(NO_ENTRY));
+  for (int32_t i = 0, n = 0; i < spec->n_decls && n < MOST; i++)
+    if (spec->decls[i].kind == ULY_AST_LAYER) note_why_not(c, diag, &spec->decls[i]), n++;
+}
+
 static void build_entries(uly_checker *c, const uly_ast_spec *spec) {
   bool has_model = false;
   int32_t n = 0;
@@ -262,7 +288,7 @@ static void build_entries(uly_checker *c, const uly_ast_spec *spec) {
     build_entry(c, global);
     n++;
   }
-  if (!n && !c->diags->n_errors) uly_diag_add(c->diags, (uly_loc){0, 0, 1, 1}, ULY_D(NO_ENTRY));
+  if (!n && !c->diags->n_errors) report_no_entry(c, spec);
 }
 
 uly_status uly_check(uly_arena *arena, uly_diags *diags, const uly_ast_spec *spec, const uly_ast_spec *prelude, const uly_define *defines, int32_t n_defines,

@@ -73,7 +73,7 @@ static bool find_family(uly_import_reader *r) {
 }
 
 // The first of `architectures`, as the published code takes it.
-static bool find_architecture(uly_import_reader *r, uly_str prefix) {
+static bool find_architecture(uly_import_reader *r, const uly_import_names *names) {
   uly_str key = ULY_STR("architectures");
   const json_t *list = json_object_get(r->root, key.ptr), *first = json_array_get(list, 0);
   uly_text known = {.arena = r->arena};
@@ -83,7 +83,8 @@ static bool find_architecture(uly_import_reader *r, uly_str prefix) {
     if (list && !json_is_null(list) && (!json_is_string(first) || strcmp(json_string_value(first), architectures[i].name) != 0)) continue;
     uly_import_set(&r->values, "architecture", uly_str_of(architectures[i].name), (uly_str){0}, false);
     uly_import_set(&r->values, "head", uly_str_of(architectures[i].head), (uly_str){0}, false);
-    uly_import_set(&r->values, "prefix", prefix.ptr ? prefix : uly_str_of(architectures[i].prefix), (uly_str){0}, false);
+    uly_import_set(&r->values, "prefix", names->prefix.ptr ? names->prefix : uly_str_of(architectures[i].prefix), (uly_str){0}, false);
+    uly_import_set(&r->values, "gamma", names->gamma ? ULY_STR("yes") : (uly_str){0}, (uly_str){0}, false);
     return true;
   }
   uly_str shown = uly_import_show(r->arena, first ? first : list);
@@ -92,27 +93,30 @@ static bool find_architecture(uly_import_reader *r, uly_str prefix) {
 }
 
 // Fills the template and has the frontend judge the values together.
-static uly_status write_spec(uly_import_reader *r, uly_str *out_spec) {
+static uly_status write_spec(uly_import_reader *r, uly_str *out_spec, uly_graph **out_graph) {
   uly_text text = {.arena = r->arena};
   uly_import_expand(&text, &r->values, families[r->family].template);
   ULY_TRY(uly_format(r->arena, r->diags, uly_diags_add_source(r->diags, ULY_STR("<the spec>"), uly_text_str(&text)), out_spec));
-  if (uly_spec_read(r->arena, r->diags, ULY_STR("<the spec>"), *out_spec, NULL, 0)) return ULY_OK;
+  uly_graph *graph = uly_spec_read(r->arena, r->diags, ULY_STR("<the spec>"), *out_spec, NULL, 0);
+  if (graph && out_graph) *out_graph = graph;
+  if (graph) return ULY_OK;
   uly_diag_add(r->diags, uly_import_place(r, (uly_str){0}), ULY_D(IMPORT_NO_SPEC));
   return ULY_INVALID_INPUT;
 }
 
-uly_status uly_import(uly_arena *arena, uly_diags *diags, uly_str name, uly_str text, uly_str prefix, uly_str *out_spec, uly_text *notes) {
+uly_status uly_import(uly_arena *arena, uly_diags *diags, uly_str name, uly_str text, const uly_import_names *names, uly_str *out_spec, uly_graph **out_graph,
+                      uly_text *notes) {
   json_t *root = NULL;
   uly_import_reader *r = ULY_NEW(arena, uly_import_reader);
   *r = (uly_import_reader){.arena = arena, .diags = diags, .source = uly_diags_add_source(diags, name, text)};
   bool ok = read_json(r, &root);
   r->root = root;
-  ok = ok && find_family(r) && find_architecture(r, prefix);
+  ok = ok && find_family(r) && find_architecture(r, names);
   if (ok) {
     uly_import_read_keys(r);
     uly_import_note_unread(r, notes);
   }
-  uly_status status = ok && !diags->n_errors ? write_spec(r, out_spec) : ULY_INVALID_INPUT;
+  uly_status status = ok && !diags->n_errors ? write_spec(r, out_spec, out_graph) : ULY_INVALID_INPUT;
   json_decref(root);
   return status;
 }

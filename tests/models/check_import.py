@@ -4,7 +4,7 @@
 usage: check_import.py BIN [--write]    BIN: where ulyc and ulyrun are; --write: take what is printed for what is expected
 """
 import json
-import os
+import math
 import pathlib
 import re
 import struct
@@ -75,6 +75,28 @@ def check(binaries, folder, scratch, write):
     yield from check_outputs(binaries, str(expected), folder, scratch)
 
 
+def check_names(binaries, scratch):
+    """--weights: names as the file has them, without the first word or with those of old norms."""
+    for case, rename in ("gpt2", lambda n: n.removeprefix("transformer.")), ("bert", lambda n: re.sub(r"(LayerNorm)\.weight", r"\1.gamma", re.sub(r"(LayerNorm)\.bias", r"\1.beta", n))):
+        names = {rename(n): shape for n, shape in header(HERE / case / "weights.safetensors").items()}
+        text, at = {}, 0
+        for name, shape in names.items():
+            size = 4 * math.prod(shape)
+            text[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        path, spec = f"{scratch}/{case}.safetensors", f"{scratch}/{case}.spec"
+        raw = json.dumps(text).encode()
+        with open(path, "wb") as f:
+            f.write(struct.pack("<Q", len(raw)) + raw)
+            f.truncate(8 + len(raw) + at)
+        done = run(f"{binaries}/ulyc", "import", str(HERE / case / "config.json"), "--weights", path, "-o", spec)
+        if done.returncode or "parameters are not in" in done.stderr or parameters(binaries, spec) != names:
+            yield f"{case}: {done.stderr}{sorted(parameters(binaries, spec))[:3]}"
+    done = run(f"{binaries}/ulyc", "import", str(HERE / "bert" / "config.json"), "--weights", path.replace("bert", "gpt2"))
+    if not re.search(r"note: 55 of 55 parameters are not in \S*gpt2.safetensors, first embeddings", done.stderr):
+        yield f"names of another model: {done.stderr}"
+
+
 def main():
     binaries, write = sys.argv[1], "--write" in sys.argv
     problems = ran = 0
@@ -84,6 +106,9 @@ def main():
             for problem in check(binaries, config.parent, scratch, write):
                 problems += 1
                 print(f"{config.parent.name}: {problem}")
+        for problem in check_names(binaries, scratch):
+            problems += 1
+            print(problem)
     print(f"{ran} configurations, {problems} problems")
     return 1 if problems or ran < 10 else 0
 
