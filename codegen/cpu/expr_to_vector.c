@@ -2,10 +2,14 @@
 
 #include "codegen/cpu/vector_math.h"
 
+// An expression with more operations than this that are long code calls functions for them: code, and the time to make it, grow with what is written.
+enum { MOST_INLINE = 24 };
+
 typedef struct emitter {
   uly_ir *ir;
   const uly_expr *expr;
   LLVMTypeRef real; // of float nodes
+  bool calls;
 } emitter;
 
 static LLVMValueRef to_real(const emitter *e, LLVMValueRef v) {
@@ -180,6 +184,34 @@ static LLVMValueRef emit_real(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMVal
   }
 }
 
+static bool is_long(uly_scalar op) { return op == ULY_SC_POW || (op >= ULY_SC_EXP && op <= ULY_SC_LOG2) || (op >= ULY_SC_SIN && op <= ULY_SC_ERF); }
+
+static bool calls_functions(const uly_expr *expr) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < expr->n_nodes; i++) n += is_long((uly_scalar)expr->nodes[i].op);
+  return n > MOST_INLINE;
+}
+
+// A call of the function that computes |op| on values of a's type.
+static LLVMValueRef call_real(uly_ir *ir, uly_scalar op, LLVMValueRef *args, unsigned n) {
+  char name[64];
+  LLVMTypeRef type = LLVMTypeOf(args[0]), types[] = {type, type};
+  snprintf(name, sizeof name, "uly_math_%d_%s_%d", (int)op, uly_ir_is_wide(ir, args[0]) ? "f64" : "f32", uly_ir_is_vector(args[0]) ? ir->lanes : 1);
+  LLVMValueRef f = LLVMGetNamedFunction(ir->module, name);
+  if (!f) {
+    f = LLVMAddFunction(ir->module, name, LLVMFunctionType(type, types, n, false));
+    LLVMSetLinkage(f, LLVMInternalLinkage);
+    uly_ir_attribute(ir, f, "noinline");
+    uly_ir_attribute(ir, f, "nounwind");
+    uly_ir inner;
+    uly_ir_init(&inner, ir->arena, ir->module, ir->lanes);
+    uly_ir_enter(&inner, f);
+    LLVMBuildRet(inner.b, emit_real(&inner, op, LLVMGetParam(f, 0), n > 1 ? LLVMGetParam(f, 1) : NULL));
+    uly_ir_finish(&inner);
+  }
+  return LLVMBuildCall2(ir->b, LLVMGlobalGetValueType(f), f, args, n, "");
+}
+
 static LLVMValueRef emit_bool(uly_ir *ir, uly_scalar op, LLVMValueRef a, LLVMValueRef b) {
   switch (op) {
   case ULY_SC_NOT: return LLVMBuildNot(ir->b, a, "");
@@ -235,23 +267,31 @@ static LLVMValueRef emit_op(const emitter *e, const uly_expr_node *node, LLVMVal
   LLVMValueRef b = node->n_args > 1 ? args[1] : NULL;
   if (op >= ULY_SC_LT && op <= ULY_SC_NE) return emit_compare(ir, op, args[0], b);
   if (type == ULY_SCALAR_BOOL) return emit_bool(ir, op, args[0], b);
-  return type == ULY_SCALAR_FLOAT ? emit_real(ir, op, args[0], b) : emit_int(ir, op, args[0], b);
+  if (type != ULY_SCALAR_FLOAT) return emit_int(ir, op, args[0], b);
+  return is_long(op) && e->calls ? call_real(ir, op, args, node->n_args) : emit_real(ir, op, args[0], b);
+}
+
+static emitter begin(uly_ir *ir, const uly_expr *expr) { return (emitter){ir, expr, expr->wide ? ir->f64 : ir->f32, calls_functions(expr)}; }
+
+static LLVMValueRef emit_node(const emitter *e, int32_t i, const LLVMValueRef *values, const uly_expr_leaves *leaves) {
+  const uly_expr_node *node = &e->expr->nodes[i];
+  LLVMValueRef args[ULY_EXPR_MAX_ARGS];
+  for (int j = 0; j < node->n_args; j++) args[j] = values[node->args[j]];
+  if (node->op == ULY_SC_CONST) return emit_constant(e, node);
+  if (node->n_args && node->op != ULY_SC_LOAD) return emit_op(e, node, args);
+  LLVMValueRef leaf = leaves->leaf(leaves->context, e->ir, node, args);
+  return node->type == ULY_SCALAR_FLOAT ? to_real(e, leaf) : leaf;
 }
 
 LLVMValueRef uly_expr_node_to_vector(uly_ir *ir, const uly_expr *expr, int32_t i, const LLVMValueRef *values, const uly_expr_leaves *leaves) {
-  emitter e = {ir, expr, expr->wide ? ir->f64 : ir->f32};
-  const uly_expr_node *node = &expr->nodes[i];
-  LLVMValueRef args[ULY_EXPR_MAX_ARGS];
-  for (int j = 0; j < node->n_args; j++) args[j] = values[node->args[j]];
-  if (node->op == ULY_SC_CONST) return emit_constant(&e, node);
-  if (node->n_args && node->op != ULY_SC_LOAD) return emit_op(&e, node, args);
-  LLVMValueRef leaf = leaves->leaf(leaves->context, ir, node, args);
-  return node->type == ULY_SCALAR_FLOAT ? to_real(&e, leaf) : leaf;
+  emitter e = begin(ir, expr);
+  return emit_node(&e, i, values, leaves);
 }
 
 LLVMValueRef uly_expr_to_vector(uly_ir *ir, const uly_expr *expr, const uly_expr_leaves *leaves) {
   LLVMValueRef *values = ULY_NEW_ARRAY(ir->arena, LLVMValueRef, expr->n_nodes);
+  emitter e = begin(ir, expr);
   ULY_ASSERT(expr->n_nodes > 0);
-  for (int32_t i = 0; i < expr->n_nodes; i++) values[i] = uly_expr_node_to_vector(ir, expr, i, values, leaves);
+  for (int32_t i = 0; i < expr->n_nodes; i++) values[i] = emit_node(&e, i, values, leaves);
   return values[expr->n_nodes - 1];
 }

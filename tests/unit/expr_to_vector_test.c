@@ -128,6 +128,37 @@ static void accuracy(void **state) {
   uly_test_unload(&m);
 }
 
+// The same bits where an expression is so long that it calls functions: `f(x0)` against one that selects it from 30 others.
+static void long_expressions(void **state) {
+  (void)state;
+  enum { OTHERS = 30, CASES = 1000, STEP = 3 };
+  uly_program *p = uly_test_program();
+  for (int i = 0; i < N_FUNCTIONS; i += STEP) {
+    const char *f = functions[i].text, *wide = i & 1 ? "wide " : "";
+    uly_dtype dtype = i & 1 ? ULY_F64 : ULY_F32;
+    uly_text text = {.arena = p->arena};
+    uly_text_add(&text, "%sif size(S) > 0 then %s else 0.0", wide, f);
+    for (int k = 0; k < OTHERS; k++) uly_text_add(&text, " + sin(x0 * %d.0)", k + 2);
+    add_map(p, uly_str_format(p->arena, "%s%s", wide, f).ptr, &(layout){dtype, -2}, 1, (layout){dtype, -2});
+    add_map(p, uly_text_str(&text).ptr, &(layout){dtype, -2}, 1, (layout){dtype, -2});
+  }
+  uly_test_model m = uly_test_load(p);
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (uint32_t i = 0; i < N_FUNCTIONS; i += STEP) {
+      static double x[CASES], y[2][CASES];
+      for (int k = 0; k < CASES; k++) uly_dtype_store(i & 1 ? ULY_F64 : ULY_F32, x, k, uniform(functions[i].lo, functions[i].hi));
+      for (uint32_t k = 0; k < 2; k++) {
+        uly_test_call c;
+        uly_test_call_init(&c);
+        set_sizes(&c, 1, CASES);
+        c.pointers[0] = x, c.pointers[1] = y[k];
+        uly_test_run(&m, l, 2 * (i / STEP) + k, &c, 0, 1);
+      }
+      assert_memory_equal(y[0], y[1], CASES * (i & 1 ? sizeof(double) : sizeof(float)));
+    }
+  uly_test_unload(&m);
+}
+
 typedef struct edge {
   const char *text;
   double x, y;
@@ -477,7 +508,12 @@ static void same_bits_in_every_lane(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(accuracy),           cmocka_unit_test(edge_values), cmocka_unit_test(random_expressions),
-                                     cmocka_unit_test(dtypes_and_strides), cmocka_unit_test(rounds_once), cmocka_unit_test(same_bits_in_every_lane)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(accuracy),
+                                     cmocka_unit_test(long_expressions),
+                                     cmocka_unit_test(edge_values),
+                                     cmocka_unit_test(random_expressions),
+                                     cmocka_unit_test(dtypes_and_strides),
+                                     cmocka_unit_test(rounds_once),
+                                     cmocka_unit_test(same_bits_in_every_lane)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
