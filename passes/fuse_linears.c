@@ -101,35 +101,26 @@ static MlirOperation chain_start(MlirValue value) {
 }
 
 // All chains that end in |first|'s exchange and may share its kernel, in the exchange's operand order.
-static void outline_message(uly_fuse *fuse, const chain *first) {
-  uly_group group = {.kind = "gemm", .anchor = first->exchange};
-  for (int i = 0; i < (int)mlirOperationGetNumOperands(first->exchange) && group.n_results < ULY_GEMM_MAX_PARTS; i++) {
+static void fill_message(const uly_fuse *fuse, const chain *first, uly_group *group) {
+  group->anchor = first->exchange;
+  for (int i = 0; i < (int)mlirOperationGetNumOperands(first->exchange) && group->n_results < ULY_GEMM_MAX_PARTS; i++) {
     MlirOperation start = chain_start(operand(first->exchange, i));
     if (is_null(start)) continue;
     chain c = grow(fuse, start);
-    if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(first, &c)) add_chain(&group, &c);
+    if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(first, &c)) add_chain(group, &c);
   }
-  uly_outline(&fuse->outliner, &group);
-}
-
-static bool fuse_one(uly_fuse *fuse, MlirBlock block) {
-  uly_ops ops = uly_block_ops(fuse->ir, block);
-  for (int i = 0; i < ops.n; i++) {
-    if (uly_op_kind(ops.at[i]) != ULY_KIND_LINEAR) continue;
-    chain c = grow(fuse, ops.at[i]);
-    if (!is_null(c.exchange)) {
-      outline_message(fuse, &c);
-    } else {
-      uly_group group = {.kind = "gemm", .anchor = last_op(&c)};
-      add_chain(&group, &c);
-      uly_outline(&fuse->outliner, &group);
-    }
-    return true;
-  }
-  return false;
 }
 
 void uly_fuse_linears(uly_fuse *fuse, MlirBlock block) {
-  while (fuse_one(fuse, block)) {
+  uly_ops ops = uly_block_ops(fuse->ir, block);
+  for (int i = 0; i < ops.n; i++) {
+    if (is_null(ops.at[i]) || uly_op_kind(ops.at[i]) != ULY_KIND_LINEAR) continue;
+    chain c = grow(fuse, ops.at[i]);
+    uly_group group = {.kind = "gemm", .anchor = last_op(&c)};
+    if (!is_null(c.exchange))
+      fill_message(fuse, &c, &group);
+    else
+      add_chain(&group, &c);
+    uly_outline(&fuse->outliner, &group, ops, i);
   }
 }

@@ -48,7 +48,8 @@ static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
   return user;
 }
 
-static void outline(uly_fuse *fuse, MlirOperation op, const char *kind) {
+static void outline(uly_fuse *fuse, uly_ops ops, int at, const char *kind) {
+  MlirOperation op = ops.at[at];
   uly_group group = {.kind = kind};
   uly_kind k = uly_op_kind(op);
   MlirOperation before = {NULL}, after = {NULL};
@@ -62,24 +63,14 @@ static void outline(uly_fuse *fuse, MlirOperation op, const char *kind) {
   MlirOperation last = group.ops[group.n_ops - 1];
   group.anchor = last;
   for (intptr_t i = 0; i < mlirOperationGetNumResults(last); i++) group.results[group.n_results++] = uly_op_result(last, (int)i);
-  uly_outline(&fuse->outliner, &group);
-}
-
-// Norms and sums first: they take maps in.
-static bool fuse_one(uly_fuse *fuse, MlirBlock block, bool maps) {
-  uly_ops ops = uly_block_ops(fuse->ir, block);
-  for (int i = 0; i < ops.n; i++) {
-    const char *kind = kernel_kind(fuse, ops.at[i]);
-    if (!kind || (uly_op_kind(ops.at[i]) == ULY_KIND_MAP) != maps) continue;
-    outline(fuse, ops.at[i], kind);
-    return true;
-  }
-  return false;
+  uly_outline(&fuse->outliner, &group, ops, at);
 }
 
 void uly_fuse_rows(uly_fuse *fuse, MlirBlock block) {
-  while (fuse_one(fuse, block, false)) {
-  }
-  while (fuse_one(fuse, block, true)) {
-  }
+  uly_ops ops = uly_block_ops(fuse->ir, block);
+  for (int maps = 0; maps < 2; maps++) // norms and sums first: they take maps in
+    for (int i = 0; i < ops.n; i++) {
+      const char *kind = is_null(ops.at[i]) ? NULL : kernel_kind(fuse, ops.at[i]);
+      if (kind && (uly_op_kind(ops.at[i]) == ULY_KIND_MAP) == (maps == 1)) outline(fuse, ops, i, kind);
+    }
 }

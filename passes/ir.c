@@ -157,7 +157,11 @@ void uly_ir_print(MlirOperation op, FILE *stream) {
 
 uly_str uly_ir_print_text(const uly_ir *ir, MlirOperation op) {
   uly_text text = {.arena = ir->arena};
-  mlirOperationPrint(op, add_text, &text);
+  MlirOpPrintingFlags flags = mlirOpPrintingFlagsCreate();
+  mlirOpPrintingFlagsUseLocalScope(flags); // else it looks at the whole module around |op|
+  mlirOpPrintingFlagsAssumeVerified(flags);
+  mlirOperationPrintWithFlags(op, flags, add_text, &text);
+  mlirOpPrintingFlagsDestroy(flags);
   return uly_text_str(&text);
 }
 

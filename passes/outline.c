@@ -95,7 +95,19 @@ static uly_str function_for(uly_outliner *o, const uly_group *group, const value
   return name;
 }
 
-MlirOperation uly_outline(uly_outliner *o, const uly_group *group) {
+// Forgets the group's operations, which stand around |at|.
+static void forget(const uly_group *group, uly_ops ops, int at) {
+  int left = group->n_ops;
+  for (int d = 0; left && (at - d >= 0 || at + d < ops.n); d++)
+    for (int side = 0; side < (d ? 2 : 1); side++) {
+      int i = side ? at - d : at + d;
+      if (i < 0 || i >= ops.n || mlirOperationIsNull(ops.at[i]) || !in_group(group, ops.at[i])) continue;
+      ops.at[i] = (MlirOperation){NULL};
+      left--;
+    }
+}
+
+MlirOperation uly_outline(uly_outliner *o, const uly_group *group, uly_ops ops, int at) {
   value_list inputs = {0};
   find_inputs(group, &inputs);
   uly_str name = function_for(o, group, &inputs);
@@ -109,6 +121,7 @@ MlirOperation uly_outline(uly_outliner *o, const uly_group *group) {
                                          .attrs = {uly_ir_attr(o->ir, "callee", uly_ir_symbol(o->ir, name))}});
   uly_op_set(call, "uly.load", load);
   for (int i = 0; i < group->n_results; i++) mlirValueReplaceAllUsesOfWith(group->results[i], uly_op_result(call, i));
+  forget(group, ops, at);
   for (int i = group->n_ops - 1; i >= 0; i--) uly_op_erase(group->ops[i]);
   return call;
 }

@@ -24,7 +24,7 @@ typedef struct uly_outliner {
 } uly_outliner;
 
 void uly_outliner_init(uly_outliner *outliner, uly_ir *ir, MlirOperation module);
-// The call.
-MlirOperation uly_outline(uly_outliner *outliner, const uly_group *group);
+// The call. |ops|: the block's operations, of which the one at |at| is in the group; those of the group are null in it afterwards.
+MlirOperation uly_outline(uly_outliner *outliner, const uly_group *group, uly_ops ops, int at);
 
 #endif
