@@ -68,49 +68,92 @@ static bool same_scalar_type(uly_dtype dtype, const uly_expr *expr) {
   return type == ULY_SCALAR_FLOAT ? uly_dtype_get(dtype)->is_float : type == ULY_SCALAR_BOOL ? dtype == ULY_BOOL : dtype == ULY_I32 || dtype == ULY_I64;
 }
 
-static bool may_compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand) {
+// A consumer while it takes producers in, one after the other.
+typedef struct taking {
+  const uly_fuse *fuse;
+  uly_ops ops;
+  int at;                   // of the consumer
+  uly_map map;              // what it is by now
+  MlirOperation *producers; // taken in, those that were first used first
+  int n, cap;
+} taking;
+
+static bool is_taken(const taking *t, MlirOperation op) {
+  for (int i = t->n - 1; i >= 0; i--)
+    if (mlirOperationEqual(t->producers[i], op)) return true;
+  return false;
+}
+
+// Whether operand number |operand| has one use: by the map, and nowhere but in what it took in.
+static bool used_once(const taking *t, int operand) {
+  MlirValue value = t->map.operands[operand];
+  for (int i = 0; i < t->map.n_operands; i++)
+    if (i != operand && mlirValueEqual(t->map.operands[i], value)) return false;
+  for (MlirOpOperand use = mlirValueGetFirstUse(value); !mlirOpOperandIsNull(use); use = mlirOpOperandGetNextUse(use)) {
+    MlirOperation user = mlirOpOperandGetOwner(use);
+    if (!mlirOperationEqual(user, t->ops.at[t->at]) && !is_taken(t, user)) return false;
+  }
+  return true;
+}
+
+static bool may_take(const taking *t, int operand, uly_map *out_inner) {
+  const uly_fuse *fuse = t->fuse;
+  const uly_map *outer = &t->map;
   MlirValue value = outer->operands[operand];
-  MlirOperation producer = uly_value_op(value);
+  MlirOperation producer = uly_value_op(value), consumer = t->ops.at[t->at];
   if (mlirOperationIsNull(producer) || uly_op_kind(producer) != ULY_KIND_MAP) return false;
-  if (!mlirBlockEqual(mlirOperationGetBlock(producer), mlirOperationGetBlock(consumer)) && mlirOperationGetNumOperands(producer) != 0) return false;
-  if (!uly_same_phase(producer, consumer) && mlirOperationGetNumOperands(producer) != 0) return false;
-  uly_map inner = uly_map_read(fuse, producer);
-  if (inner.expr.wide || (outer->expr.wide && has_operation(&inner.expr))) return false;
-  if (uly_value_n_uses(value) != 1 && inner.n_operands != 0) return false;
-  if (inner.n_operands + outer->n_operands > MOST_OPERANDS || inner.expr.n_nodes + outer->expr.n_nodes > MOST_NODES) return false;
+  bool has_operands = mlirOperationGetNumOperands(producer) != 0;
+  if (has_operands && (!mlirBlockEqual(mlirOperationGetBlock(producer), mlirOperationGetBlock(consumer)) || !uly_same_phase(producer, consumer))) return false;
+  if (has_operands && !used_once(t, operand)) return false;
+  *out_inner = uly_map_read(fuse, producer);
+  const uly_expr *inner = &out_inner->expr;
+  if (inner->wide || (outer->expr.wide && has_operation(inner))) return false;
+  if (out_inner->n_operands + outer->n_operands > MOST_OPERANDS || inner->n_nodes + outer->expr.n_nodes > MOST_NODES) return false;
   uly_type in = uly_type_of(fuse->ir, value), out = uly_type_of(fuse->ir, uly_op_result(consumer, 0));
-  if (!same_scalar_type(in.tensor.dtype, &inner.expr) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
+  if (!same_scalar_type(in.tensor.dtype, inner) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
   int32_t indexed = 0;
   for (int32_t d = 0; d < in.tensor.rank; d++) indexed += outer->access[operand].dim[d] >= 0;
-  return indexed == out.tensor.rank || !has_operation(&inner.expr);
+  return indexed == out.tensor.rank || !has_operation(inner);
 }
 
-// Replaces |consumer| by one map that computes what its operand number |operand| computed too. The producer is gone from |ops| where nobody else uses it.
-static MlirOperation compose(const uly_fuse *fuse, MlirOperation consumer, const uly_map *outer, int operand, uly_ops ops) {
-  MlirOperation producer = uly_value_op(outer->operands[operand]);
-  composition c = {.fuse = fuse, .outer = outer, .producer_access = &outer->access[operand], .replaced = operand, .inner = uly_map_read(fuse, producer)};
-  uly_expr_builder *b = uly_expr_begin(fuse->ir->arena);
-  c.merged.expr = uly_expr_end(b, uly_expr_graft(b, &outer->expr, consumer_leaf, &c));
-  c.merged.expr.wide = outer->expr.wide;
-  MlirOperation merged = uly_map_build(fuse, &c.merged, uly_op_result(consumer, 0), consumer);
+static void take(taking *t, int operand, const uly_map *inner) {
+  uly_arena *arena = t->fuse->ir->arena;
+  MlirOperation producer = uly_value_op(t->map.operands[operand]);
+  composition c = {.fuse = t->fuse, .outer = &t->map, .producer_access = &t->map.access[operand], .replaced = operand, .inner = *inner};
+  uly_expr_builder *b = uly_expr_begin(arena);
+  c.merged.expr = uly_expr_end(b, uly_expr_graft(b, &t->map.expr, consumer_leaf, &c));
+  c.merged.expr.wide = t->map.expr.wide;
+  t->map = c.merged;
+  if (is_taken(t, producer)) return;
+  if (t->n == t->cap) {
+    int cap = t->cap ? 2 * t->cap : 16;
+    t->producers = uly_arena_grow(arena, t->producers, sizeof *t->producers * (size_t)t->cap, sizeof *t->producers * (size_t)cap);
+    t->cap = cap;
+  }
+  t->producers[t->n++] = producer;
+}
+
+// The consumer as one map that computes what it took in too. Producers that nobody else uses are gone.
+static void replace(taking *t) {
+  MlirOperation consumer = t->ops.at[t->at], merged = uly_map_build(t->fuse, &t->map, uly_op_result(consumer, 0), consumer);
   mlirValueReplaceAllUsesOfWith(uly_op_result(consumer, 0), uly_op_result(merged, 0));
   uly_op_erase(consumer);
-  if (!uly_op_unused(producer)) return merged;
-  for (int i = 0; i < ops.n; i++)
-    if (mlirOperationEqual(ops.at[i], producer)) ops.at[i] = (MlirOperation){NULL};
-  uly_op_erase(producer);
-  return merged;
+  t->ops.at[t->at] = merged;
+  for (int i = 0; i < t->n; i++) {
+    if (!uly_op_unused(t->producers[i])) continue;
+    for (int j = t->at - 1; j >= 0; j--)
+      if (mlirOperationEqual(t->ops.at[j], t->producers[i])) t->ops.at[j] = (MlirOperation){NULL};
+    uly_op_erase(t->producers[i]);
+  }
 }
 
-// Composes one producer with ops.at[at]. False where none may be.
-static bool compose_one(const uly_fuse *fuse, uly_ops ops, int at) {
-  uly_map outer = uly_map_read(fuse, ops.at[at]);
-  for (int j = 0; j < outer.n_operands; j++) {
-    if (!may_compose(fuse, ops.at[at], &outer, j)) continue;
-    ops.at[at] = compose(fuse, ops.at[at], &outer, j, ops);
-    return true;
-  }
-  return false;
+static bool compose_at(const uly_fuse *fuse, uly_ops ops, int at) {
+  taking t = {.fuse = fuse, .ops = ops, .at = at, .map = uly_map_read(fuse, ops.at[at])};
+  uly_map inner;
+  for (int j = 0; j < t.map.n_operands; j++)
+    if (may_take(&t, j, &inner)) take(&t, j, &inner), j = -1;
+  if (t.n) replace(&t);
+  return t.n > 0;
 }
 
 void uly_compose_maps(const uly_fuse *fuse, MlirBlock block) {
@@ -119,6 +162,6 @@ void uly_compose_maps(const uly_fuse *fuse, MlirBlock block) {
     uly_ops ops = uly_block_ops(fuse->ir, block);
     changed = false;
     for (int i = ops.n - 1; i >= 0; i--)
-      while (!mlirOperationIsNull(ops.at[i]) && uly_op_kind(ops.at[i]) == ULY_KIND_MAP && compose_one(fuse, ops, i)) changed = true;
+      if (!mlirOperationIsNull(ops.at[i]) && uly_op_kind(ops.at[i]) == ULY_KIND_MAP && compose_at(fuse, ops, i)) changed = true;
   }
 }

@@ -34,11 +34,7 @@ void uly_emit_set_place(uly_emitter *e, MlirValue value, uly_place place) {
   *entry = (uly_value_entry){value.ptr, place};
 }
 
-static uly_place param_place(uly_emitter *e, MlirOperation op);
-
 uly_place uly_emit_place(uly_emitter *e, MlirValue value) {
-  MlirOperation def = uly_value_op(value);
-  if (!mlirOperationIsNull(def) && uly_op_kind(def) == ULY_KIND_PARAM) return param_place(e, def);
   uly_value_entry *entry = find_value(e, value.ptr);
   ULY_ASSERT(entry->key);
   return entry->place;
@@ -101,13 +97,11 @@ uly_span uly_emit_chars(uly_emitter *e, uly_str name) {
 // A name's row of its own: a tensor's names follow each other, while shared rows may stand anywhere.
 uint32_t uly_emit_name(uly_emitter *e, uly_str name) { return uly_program_add_names(e->program, uly_emit_chars(e, name)); }
 
-// Whether parameter |t| goes by these names: then it is the same.
-static bool has_names(const uly_emitter *e, const uly_tensor *t, MlirAttribute names) {
-  if (t->role != ULY_PARAM || t->names.count != (uint32_t)mlirArrayAttrGetNumElements(names)) return false;
-  for (uint32_t i = 0; i < t->names.count; i++) {
-    uly_span have = e->program->names[t->names.first + i];
-    if (!uly_str_equal((uly_str){e->program->chars + have.first, have.count}, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)))) return false;
-  }
+// Whether parameter |t| goes by these names: then it is the same. Equal names are the same characters.
+static bool has_names(const uly_emitter *e, const uly_tensor *t, const uly_span *names, uint32_t n) {
+  if (t->role != ULY_PARAM || t->names.count != n) return false;
+  for (uint32_t i = 0; i < n; i++)
+    if (e->program->names[t->names.first + i].first != names[i].first || e->program->names[t->names.first + i].count != names[i].count) return false;
   return true;
 }
 
@@ -124,12 +118,13 @@ static uint32_t add_param(uly_emitter *e, MlirOperation op) {
   MlirAttribute names = uly_op_attr(op, "names");
   uint32_t n = (uint32_t)mlirArrayAttrGetNumElements(names);
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
+  uly_span *chars = ULY_NEW_ARRAY(e->arena, uly_span, n);
+  for (uint32_t i = 0; i < n; i++) chars[i] = uly_emit_chars(e, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
   for (uint32_t t = 0; t < e->program->n_tensors; t++) {
-    if (!has_names(e, &e->program->tensors[t], names)) continue;
+    if (!has_names(e, &e->program->tensors[t], chars, n)) continue;
     check_same_type(e, op, &e->program->tensors[t], &type);
     return t;
   }
-  for (uint32_t i = 0; i < n; i++) uly_program_name(e->program, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
   uly_span span = {e->program->n_names, n};
   for (uint32_t i = 0; i < n; i++) uly_emit_name(e, uly_attr_str(mlirArrayAttrGetElement(names, (intptr_t)i)));
   uint32_t row = uly_emit_tensor(e, ULY_PARAM, span, &type, uly_op_loc(e->ir, op).line);
@@ -138,15 +133,12 @@ static uint32_t add_param(uly_emitter *e, MlirOperation op) {
   return row;
 }
 
-static uly_place param_place(uly_emitter *e, MlirOperation op) {
+static bool emit_param(uly_emitter *e, MlirOperation op) {
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
   uly_place place = uly_emit_tensor_place(e, add_param(e, op), &type);
-  if (mlirArrayAttrGetNumElements(uly_op_attr(op, "names")) == 1) return place;
-  int depth = 0; // of the loops that the names follow
-  for (MlirOperation at = mlirOperationGetParentOperation(op); !mlirOperationIsNull(at); at = mlirOperationGetParentOperation(at))
-    depth += uly_op_is(at, "scf.for");
-  uly_emit_slots(e, depth, place.operand.slot);
-  return place;
+  if (mlirArrayAttrGetNumElements(uly_op_attr(op, "names")) != 1) uly_emit_slots(e, e->n_loops, place.operand.slot);
+  uly_emit_set_place(e, uly_op_result(op, 0), place);
+  return true;
 }
 
 // ---- destinations
@@ -347,7 +339,7 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
   if (uly_op_is(op, "func.call")) return emit_call(e, op);
   if (uly_op_is(op, "scf.for")) return emit_repeat(e, op);
   switch (uly_op_kind(op)) {
-  case ULY_KIND_PARAM: add_param(e, op); return true;
+  case ULY_KIND_PARAM: return emit_param(e, op);
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
   case ULY_KIND_CUT: return uly_emit_view(e, op);

@@ -80,16 +80,32 @@ static bool may_share(MlirOperation a, MlirOperation b) {
   return mlirBlockEqual(mlirOperationGetBlock(a), mlirOperationGetBlock(b));
 }
 
-static bool merge_equal(uly_ops ops) {
+static size_t hash_operation(MlirOperation op) {
+  size_t h = (uintptr_t)mlirOperationGetName(op).ptr;
+  for (int i = 0; i < mlirOperationGetNumOperands(op); i++) h = h * 31 + (uintptr_t)mlirOperationGetOperand(op, i).ptr;
+  for (int i = 0; i < mlirOperationGetNumAttributes(op); i++) h = h * 31 + (uintptr_t)mlirOperationGetAttribute(op, i).attribute.ptr;
+  return h ^ h >> 17;
+}
+
+// Each is compared with those of its hash: |first| and |last| by hash, |next| by operation, −1 for none.
+static bool merge_equal(const uly_ir *ir, uly_ops ops) {
   bool changed = false;
+  size_t n = 64;
+  while (n < 2 * (size_t)ops.n) n *= 2;
+  int *first = ULY_NEW_ARRAY(ir->arena, int, n), *last = ULY_NEW_ARRAY(ir->arena, int, n), *next = ULY_NEW_ARRAY(ir->arena, int, ops.n + 1);
+  memset(first, -1, n * sizeof *first);
   for (int i = 0; i < ops.n; i++) {
-    if (uly_op_kind(ops.at[i]) == ULY_KIND_OTHER || uly_op_unused(ops.at[i])) continue;
-    for (int j = 0; j < i; j++) {
+    if (uly_op_kind(ops.at[i]) == ULY_KIND_OTHER) continue;
+    size_t h = hash_operation(ops.at[i]) & (n - 1);
+    for (int j = uly_op_unused(ops.at[i]) ? -1 : first[h]; j >= 0; j = next[j]) {
       if (!same_operation(ops.at[j], ops.at[i]) || !in_scope(ops.at[j], ops.at[i]) || !may_share(ops.at[j], ops.at[i])) continue;
       for (int k = 0; k < mlirOperationGetNumResults(ops.at[i]); k++) mlirValueReplaceAllUsesOfWith(uly_op_result(ops.at[i], k), uly_op_result(ops.at[j], k));
       changed = true;
       break;
     }
+    next[i] = -1;
+    *(first[h] < 0 ? &first[h] : &next[last[h]]) = i;
+    last[h] = i;
   }
   return changed;
 }
@@ -165,7 +181,7 @@ static bool erase_dead(const uly_ir *ir, uly_ops ops) {
 bool uly_pass_fold_collectives(uly_ir *ir, MlirOperation module) {
   for (bool changed = true; changed;) {
     changed = hoist(uly_ir_collect(ir, module));
-    changed |= merge_equal(uly_ir_collect(ir, module));
+    changed |= merge_equal(ir, uly_ir_collect(ir, module));
     changed |= fold_inverse(uly_ir_collect(ir, module));
     changed |= erase_dead(ir, uly_ir_collect(ir, module));
   }

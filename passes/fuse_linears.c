@@ -4,7 +4,7 @@
 #include "runtime/kernel_abi.h"
 
 typedef struct chain {
-  MlirOperation linear[2]; // the second one null, or the pair
+  MlirOperation linear[2];             // the second one null, or the pair
   MlirOperation map, heads, rope, nll; // null where absent
   MlirValue result;
   MlirOperation exchange; // the exchange that it feeds, null where none
@@ -88,23 +88,25 @@ static bool joins(const chain *first, const chain *c) {
          same_angles(first, c);
 }
 
-// The linear at or behind |value|'s chain end, null where another operation made it.
-static MlirOperation chain_start(MlirValue value) {
+static bool is_linear_of(MlirOperation op, MlirValue x) { return is_kind(op, ULY_KIND_LINEAR) && mlirValueEqual(operand(op, 0), x); }
+
+// The linear of |x| at or behind |value|'s chain end, null where another operation made it.
+static MlirOperation chain_start(MlirValue value, MlirValue x) {
   MlirOperation op = uly_value_op(value);
   while (is_kind(op, ULY_KIND_ROPE) || is_kind(op, ULY_KIND_HEADS)) op = uly_value_op(operand(op, 0));
   if (is_kind(op, ULY_KIND_MAP))
     for (int i = 0; i < (int)mlirOperationGetNumOperands(op); i++) {
       MlirOperation def = uly_value_op(operand(op, i));
-      if (is_kind(def, ULY_KIND_LINEAR)) return def;
+      if (is_linear_of(def, x)) return def;
     }
-  return is_kind(op, ULY_KIND_LINEAR) ? op : (MlirOperation){NULL};
+  return is_linear_of(op, x) ? op : (MlirOperation){NULL};
 }
 
 // All chains that end in |first|'s exchange and may share its kernel, in the exchange's operand order.
 static void fill_message(const uly_fuse *fuse, const chain *first, uly_group *group) {
   group->anchor = first->exchange;
   for (int i = 0; i < (int)mlirOperationGetNumOperands(first->exchange) && group->n_results < ULY_GEMM_MAX_PARTS; i++) {
-    MlirOperation start = chain_start(operand(first->exchange, i));
+    MlirOperation start = chain_start(operand(first->exchange, i), operand(first->linear[0], 0));
     if (is_null(start)) continue;
     chain c = grow(fuse, start);
     if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(first, &c)) add_chain(group, &c);
@@ -122,5 +124,6 @@ void uly_fuse_linears(uly_fuse *fuse, MlirBlock block) {
     else
       add_chain(&group, &c);
     uly_outline(&fuse->outliner, &group, ops, i);
+    if (!is_null(ops.at[i])) i--; // others of the map went: its turn comes without them
   }
 }

@@ -52,8 +52,11 @@ static void fill_body(const uly_outliner *o, const uly_group *group, const value
   }
   MlirValue results[ULY_OUTLINE_MAX_VALUES];
   for (int i = 0; i < group->n_results; i++) results[i] = fresh.at[find(&old, group->results[i])];
-  uly_op_build(o->ir, &(uly_op_spec){.name = "func.return", .loc = mlirOperationGetLocation(group->ops[group->n_ops - 1]), .operands = results,
-                                     .n_operands = group->n_results, .block = block});
+  uly_op_build(o->ir, &(uly_op_spec){.name = "func.return",
+                                     .loc = mlirOperationGetLocation(group->ops[group->n_ops - 1]),
+                                     .operands = results,
+                                     .n_operands = group->n_results,
+                                     .block = block});
 }
 
 static MlirOperation build_function(const uly_outliner *o, const uly_group *group, const value_list *inputs, uly_str name) {
@@ -66,11 +69,15 @@ static MlirOperation build_function(const uly_outliner *o, const uly_group *grou
   MlirBlock block = mlirBlockCreate(inputs->n, in, locs);
   mlirRegionAppendOwnedBlock(region, block);
   fill_body(o, group, inputs, block);
-  return uly_op_build(o->ir, &(uly_op_spec){.name = "func.func", .loc = loc, .regions = &region, .n_regions = 1, .block = uly_op_body(o->module),
-                                            .attrs = {uly_ir_attr(o->ir, "sym_name", uly_ir_str(o->ir, name)),
-                                                      uly_ir_attr(o->ir, "function_type", mlirTypeAttrGet(type)),
-                                                      uly_ir_attr(o->ir, "sym_visibility", uly_ir_str(o->ir, ULY_STR("private"))),
-                                                      uly_ir_attr(o->ir, "uly.kernel", uly_ir_str(o->ir, uly_str_of(group->kind)))}});
+  return uly_op_build(
+      o->ir, &(uly_op_spec){.name = "func.func",
+                            .loc = loc,
+                            .regions = &region,
+                            .n_regions = 1,
+                            .block = uly_op_body(o->module),
+                            .attrs = {uly_ir_attr(o->ir, "sym_name", uly_ir_str(o->ir, name)), uly_ir_attr(o->ir, "function_type", mlirTypeAttrGet(type)),
+                                      uly_ir_attr(o->ir, "sym_visibility", uly_ir_str(o->ir, ULY_STR("private"))),
+                                      uly_ir_attr(o->ir, "uly.kernel", uly_ir_str(o->ir, uly_str_of(group->kind)))}});
 }
 
 // The name of the function with this body, made if it is new.
@@ -115,10 +122,14 @@ MlirOperation uly_outline(uly_outliner *o, const uly_group *group, uly_ops ops, 
   for (int i = 0; i < group->n_results; i++) types[i] = mlirValueGetType(group->results[i]);
   MlirOperation last = group->ops[group->n_ops - 1];
   MlirAttribute load = uly_op_attr(last, "uly.load");
-  MlirOperation call =
-      uly_op_build(o->ir, &(uly_op_spec){.name = "func.call", .loc = mlirOperationGetLocation(last), .operands = inputs.at,
-                                         .n_operands = inputs.n, .results = types, .n_results = group->n_results, .before = group->anchor,
-                                         .attrs = {uly_ir_attr(o->ir, "callee", uly_ir_symbol(o->ir, name))}});
+  MlirOperation call = uly_op_build(o->ir, &(uly_op_spec){.name = "func.call",
+                                                          .loc = mlirOperationGetLocation(last),
+                                                          .operands = inputs.at,
+                                                          .n_operands = inputs.n,
+                                                          .results = types,
+                                                          .n_results = group->n_results,
+                                                          .before = group->anchor,
+                                                          .attrs = {uly_ir_attr(o->ir, "callee", uly_ir_symbol(o->ir, name))}});
   uly_op_set(call, "uly.load", load);
   for (int i = 0; i < group->n_results; i++) mlirValueReplaceAllUsesOfWith(group->results[i], uly_op_result(call, i));
   forget(group, ops, at);
