@@ -71,7 +71,6 @@ static void add_axis(uly_checker *c, const uly_ast_decl *decl) {
     int32_t symbol = grid_symbol(c, &decl->u.grid.dims[i]);
     if (symbol >= 0) axis->symbols[axis->n_symbols++] = symbol;
   }
-  if (g->n_axes == 2) uly_check_unsupported(c, decl->loc, "a second grid axis");
 }
 
 static void set_dtype(uly_checker *c, const uly_ast_decl *decl, const uly_ast_decl **first) {

@@ -34,6 +34,7 @@ typedef struct uly_sending {
   uint32_t part_first[ULY_EXCHANGE_SLOTS], part_count[ULY_EXCHANGE_SLOTS]; // heads of operand j that the receiver gets
   uint32_t part_width[ULY_EXCHANGE_SLOTS];                                 // elements of one head
   uint32_t batch;                                                          // rows of the dims between the row dim and the heads
+  uint32_t stride[ULY_GRAPH_MAX_DIMS];                                     // of the dims before the heads, elements of a message
   uint32_t receiver_row, receiver_rows;                                    // heads to rows: the rows that the receiver gets
   uint32_t written;                                                        // bit set of operands that a kernel has written
 } uly_sending;

@@ -35,6 +35,7 @@ static void set_sizes(uly_call_builder *c, const uly_expr *expr, int32_t *size) 
 
 static void set_captures(uly_call_builder *c, const uly_site *site, MlirOperation op, uly_attention_desc *d) {
   int64_t first = uly_op_i64(op, "captures", 0), n = mlirOperationGetNumOperands(op);
+  uint32_t zero = uly_program_const(c->e->program, 0);
   ULY_ASSERT(n - first <= ULY_HOOK_MAX_OPERANDS);
   for (int64_t i = first; i < n; i++) {
     MlirValue value = operand(op, i);
@@ -46,6 +47,7 @@ static void set_captures(uly_call_builder *c, const uly_site *site, MlirOperatio
     for (int32_t k = 0; k < type.tensor.rank; k++) {
       capture->stride[k] = uly_call_add_val(c, place.stride[k]);
       capture->dim[k] = uly_call_add_val(c, layout.local[k]);
+      capture->start[k] = layout.start[k] == zero ? -1 : uly_call_add_val(c, layout.start[k]);
     }
   }
 }
@@ -77,6 +79,7 @@ static void set_sizes_of(uly_call_builder *c, MlirOperation op) {
   uly_call_set_val(c, ULY_ATTENTION_S, lq.local[ROW]);
   uly_call_set_val(c, ULY_ATTENTION_T, lk.local[ROW]);
   uly_call_set_val(c, ULY_ATTENTION_B, lq.local[BATCH]);
+  uly_call_set_val(c, ULY_ATTENTION_B0, lq.start[BATCH]);
   uly_call_set_val(c, ULY_ATTENTION_H, lq.local[HEAD]);
   uly_call_set_val(c, ULY_ATTENTION_H0, lq.start[HEAD]);
   uly_call_set_val(c, ULY_ATTENTION_K0, lk.start[HEAD]);

@@ -113,6 +113,7 @@ static void start(uly_emitter *e, uly_sending *s) {
   s->to_heads = shape.in.dist[s->axis].dim == shape.row;
   s->batch = batch_of(e, &in, shape.row, shape.cut);
   add_parts(e, s);
+  message_strides(e, &in, shape.row, shape.cut, s->batch, s->row_elems, s->stride);
   uint32_t before = peer_node(e, ULY_NODE_PEER_BEFORE, s->row_elems, s->axis), all = peer_node(e, ULY_NODE_PEER_SUM, s->row_elems, s->axis);
   uly_exchange x = {.axis = (uint32_t)s->axis, .unit = uly_scale(p, s->batch, uly_dtype_bytes(shape.in.tensor.dtype)), .dtype = shape.in.tensor.dtype};
   if (s->to_heads) {

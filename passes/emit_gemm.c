@@ -130,10 +130,10 @@ static void set_angles(uly_call_builder *c, const uly_site *site, const part *p,
   if (space->layout.rank > 2) uly_call_set_val(c, ULY_GEMM_ROPE_B, cosines.stride[space->layout.order[1]]);
 }
 
-static void set_message(uly_call_builder *c, const uly_sending *s, int i, int exchange_operand) {
+static void set_message(uly_call_builder *c, const uly_sending *s, int i, int exchange_operand, const uly_space *space) {
   if (i == 0) uly_call_set_op(c, ULY_GEMM_OUT, uly_emit_peers(s), ULY_WRITE);
-  uly_call_set_peers(c, ULY_GEMM_OUT_S, uly_mul(c->e->program, s->batch, s->row_elems), s->axis);
-  uly_call_set_peers(c, ULY_GEMM_OUT_B, s->row_elems, s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_S, s->stride[space->layout.order[0]], s->axis);
+  uly_call_set_peers(c, ULY_GEMM_OUT_B, space->layout.rank > 2 ? s->stride[space->layout.order[1]] : uly_program_const(c->e->program, 0), s->axis);
   uly_call_set_peers(c, ULY_GEMM_OUT_C + i, s->part_offset[exchange_operand], s->axis);
   uly_call_set_peers(c, ULY_GEMM_OUT_G0 + i, s->part_first[exchange_operand], s->axis);
   uly_call_set_peers(c, ULY_GEMM_OUT_GN + i, s->part_count[exchange_operand], s->axis);
@@ -146,7 +146,7 @@ static void set_output(uly_call_builder *c, const uly_site *site, int i, const u
   if (!is_null(exchange) && c->desc->u.gemm.message) {
     uly_sending *s = uly_emit_sending(c->e, exchange);
     ULY_ASSERT(s->to_heads);
-    set_message(c, s, i, j);
+    set_message(c, s, i, j, space);
     s->written |= 1u << j;
     return;
   }

@@ -1,7 +1,8 @@
 // Decides how every value is cut over the ranks, and inserts uly.reshard where what an operation wishes differs from what it is offered.
 //
 //   rows         a value with a dim whose symbol an axis splits (S) is split along it; everything else is whole on every rank
-//   attention    queries split by heads, keys and values a cover of the kv heads that those need, captured tensors whole; its results go back to rows where used
+//   attention    over an axis of rows: queries split by heads, keys and values a cover of the kv heads that those need, captured tensors whole; its results go back to rows where
+//                used. Over one of the batch: shares of it, and of captured tensors where they are read at b alone, else those whole
 //   sums         over the split dim give partial sums, which are reduced where used
 //   slices       of the split dim give whole values
 //   parameters   whole
@@ -102,6 +103,10 @@ static void wish_attention(const uly_ir *ir, const uly_view *v, int32_t axis, wi
   } else {
     bool batch = q.kind == ULY_DIST_SPLIT && q.dim == 0;
     for (int i = 0; i < 3; i++) w->in[i] = batch ? q : whole;
+    for (int i = 3; batch && i < v->n_in; i++) {
+      int32_t dim = uly_view_batch_dim(ir, v, i);
+      if (dim >= 0) w->in[i] = uly_dist_split(dim);
+    }
   }
   w->out[0] = w->out[1] = w->in[0];
 }

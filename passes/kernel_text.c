@@ -65,6 +65,7 @@ static void add_attention(uly_text *text, const uly_attention_desc *a) {
     uly_text_add(text, "\n  c%d op%d:%s", i, c->op, uly_dtype_name(c->dtype));
     add_slots(text, "stride", c->stride, c->rank);
     add_slots(text, "dim", c->dim, c->rank);
+    add_slots(text, "start", c->start, c->rank);
   }
   add_sizes(text, a->size);
 }

@@ -35,13 +35,14 @@ typedef struct uly_hook {
   uly_hook_operand out;
 } uly_hook;
 
-// A tensor captured by a mask or score: read at integer indices, each checked against its size.
+// A tensor captured by a mask or score: read at integer indices, each checked against what is here of the dim: [start, start + dim).
 typedef struct uly_capture {
   int32_t op;
   uly_dtype dtype;
   int32_t rank;
   int32_t stride[ULY_GRAPH_MAX_DIMS]; // value slots; -1 and -2 as above
   int32_t dim[ULY_GRAPH_MAX_DIMS];    // value slots
+  int32_t start[ULY_GRAPH_MAX_DIMS];  // value slots; -1: 0
 } uly_capture;
 
 typedef struct uly_gemm_part {

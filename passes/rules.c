@@ -154,8 +154,10 @@ static bool check_kv(rule *r, int i, const char *name) {
 
 static bool check_captures(rule *r) {
   int64_t first = uly_op_i64(r->v->op, "captures", r->v->n_in);
+  uly_dist batch = uly_dist_split(0);
   for (int i = 3; i < r->v->n_in; i++) {
     if (in(r, i).kind == ULY_DIST_REPLICATED) continue;
+    if (uly_dist_equal(in(r, 0), batch) && in(r, i).kind == ULY_DIST_SPLIT && in(r, i).dim == uly_view_batch_dim(r->ir, r->v, i)) continue;
     if (i < first) return expect_replicated(r, i, i == uly_op_i64(r->v->op, "sink", -1) ? "sink" : "q_offset");
     return fail(r, i, "c%d is read at global indices, but a rank holds only `%.*s` of it: indices would be local", i - (int)first,
                 ULY_STR_ARG(text(r, in(r, i))));

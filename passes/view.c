@@ -212,6 +212,30 @@ static void check_gather(shapes *s) {
   for (int32_t d = 1; d < w->tensor.rank; d++) same_dim(s, w, d, y, ids->tensor.rank + d - 1, "w and the result");
 }
 
+// Does |text| read dim |d| of captured tensor |capture| at b wherever it reads it?
+static bool reads_at_batch(const uly_ir *ir, uly_str text, int32_t capture, int32_t d) {
+  uly_expr expr;
+  if (!text.len) return true;
+  if (uly_expr_parse(ir->arena, text, ir->names.symbols, ir->names.n_symbols, &expr) != ULY_OK) return false;
+  for (int32_t i = 0; i < expr.n_nodes; i++) {
+    const uly_expr_node *node = &expr.nodes[i];
+    if (node->op != ULY_SC_LOAD || node->index != capture) continue;
+    const uly_expr_node *index = d < node->n_args ? &expr.nodes[node->args[d]] : NULL;
+    if (!index || index->op != ULY_SC_COORD || index->index != ULY_COORD_B) return false;
+  }
+  return true;
+}
+
+int32_t uly_view_batch_dim(const uly_ir *ir, const uly_view *v, int i) {
+  int32_t first = (int32_t)uly_op_i64(v->op, "captures", v->n_in);
+  if (i < first && i != uly_op_i64(v->op, "q_offset", -1)) return -1;
+  for (int32_t d = 0; d < v->in[i].tensor.rank; d++) {
+    if (!uly_dim_equal(v->in[i].tensor.dims[d], v->in[0].tensor.dims[0])) continue;
+    if (i < first || (reads_at_batch(ir, uly_op_str(v->op, "mask"), i - first, d) && reads_at_batch(ir, uly_op_str(v->op, "score"), i - first, d))) return d;
+  }
+  return -1;
+}
+
 uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
   shapes s = {.arena = ir->arena, .names = &ir->names, .v = v};
   switch (v->kind) {

@@ -26,4 +26,8 @@ int32_t uly_view_dim(const uly_view *view, int i, int32_t d);
 // Is dim |r| of result 0 one that operations may choose to split although no operand has it? (An index of a map.)
 bool uly_view_dim_is_free(const uly_view *view, int32_t r);
 
+// The dim of an attention's operand |i| ≥ 3 that is read at the query's batch alone, so that a share of the batch needs that share of it: q_offset's, and of a captured tensor one that
+// mask and score index by b and nothing else. −1 without one.
+int32_t uly_view_batch_dim(const uly_ir *ir, const uly_view *view, int i);
+
 #endif

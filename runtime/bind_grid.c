@@ -5,52 +5,46 @@
 
 #include "runtime/bound.h"
 
-static uly_str axis_name(const uly_bound *b, uint32_t a) { return uly_tables_text(&b->loaded->tables, b->loaded->tables.axes[a].name); }
-
 void uly_grid_text(const uly_tables *t, const int32_t *sizes, char *out, size_t bytes) {
-  size_t n = (size_t)snprintf(out, bytes, "%s", "");
+  size_t n = 0;
+  *out = 0;
   for (uint32_t a = 0; a < t->n_axes && n < bytes; a++)
-    n += (size_t)snprintf(out + n, bytes - n, "%s%.*s=%d", a ? "," : "", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)), sizes[a]);
+    if (sizes[a]) n += (size_t)snprintf(out + n, bytes - n, "%s%.*s=%d", n ? "," : "", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)), sizes[a]);
 }
 
-static void set_size(uly_bound *b, uint32_t a, int64_t size) {
-  b->nodes.grid.size[a] = (int32_t)size;
-  uly_str name = axis_name(b, a);
-  snprintf(b->places.names[a], sizeof b->places.names[a], "%.*s", ULY_STR_ARG(name));
-}
-
-static uly_status fail_ranks(const uly_bound *b, const int64_t *sizes, int64_t given, int n, uly_error *error) {
-  const uly_tables *t = &b->loaded->tables;
-  char text[160] = "";
-  size_t at = 0;
-  for (uint32_t a = 0; a < t->n_axes && at < sizeof text; a++) {
-    uly_str name = axis_name(b, a);
-    if (sizes[a]) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s=%lld", at ? "," : "", ULY_STR_ARG(name), (long long)sizes[a]);
-  }
+static uly_status fail_ranks(const uly_tables *t, const int32_t *given, int64_t product, int n, uly_error *error) {
+  char text[160];
   if (t->n_axes == 0) return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has no grid, it cannot use %d ranks", n);
-  if (t->n_axes == 1 && given < n)
-    return uly_fail(error, ULY_INVALID_ARGUMENT,
-                    "the grid %s has %lld of %d ranks, and the model no other axis for the rest: with a second one, for example `grid sp(S), dp(B)` in the "
-                    "spec, they share the batch",
-                    text, (long long)given, n);
-  return uly_fail(error, ULY_INVALID_ARGUMENT, "the grid %s has %lld rank%s, which does not go with %d", text, (long long)given, given == 1 ? "" : "s", n);
+  uly_grid_text(t, given, text, sizeof text);
+  if (t->n_axes == 1 && product < n)
+    return uly_fail(
+        error, ULY_INVALID_ARGUMENT,
+        "the grid %s has %lld of %d ranks, and the model no other axis for the rest: with a second one, for example `grid sp(S), dp(B)` in the spec, they "
+        "share the batch",
+        text, (long long)product, n);
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "the grid %s has %lld rank%s, which does not go with %d", text, (long long)product, product == 1 ? "" : "s", n);
 }
 
-// The first axis without a size has the ranks that are left, the others without one have one.
-static uly_status settle(uly_bound *b, const int64_t *sizes, int n, uly_error *error) {
-  uint32_t n_axes = b->loaded->tables.n_axes, open = n_axes;
-  int64_t given = 1;
-  for (uint32_t a = n_axes; a-- > 0;) {
-    uly_str name = axis_name(b, a);
-    if (sizes[a] < 0) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %.*s has %lld ranks", ULY_STR_ARG(name), (long long)sizes[a]);
-    if (!sizes[a])
+uly_status uly_grid_settle(const uly_tables *t, const int32_t *given, int n, uly_error *error, int32_t *out_sizes) {
+  uint32_t open = t->n_axes;
+  int64_t product = 1;
+  for (uint32_t a = t->n_axes; a-- > 0;) {
+    uly_str name = uly_tables_text(t, t->axes[a].name);
+    if (given[a] < 0) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %.*s has %d ranks", ULY_STR_ARG(name), given[a]);
+    if (!given[a])
       open = a;
-    else if (__builtin_mul_overflow(given, sizes[a], &given))
-      given = INT64_MAX;
+    else if (__builtin_mul_overflow(product, given[a], &product))
+      product = INT64_MAX;
   }
-  if (open == n_axes ? given != n : n % given != 0) return fail_ranks(b, sizes, given, n, error);
-  for (uint32_t a = 0; a < n_axes; a++) set_size(b, a, sizes[a] ? sizes[a] : a == open ? n / given : 1);
+  if (open == t->n_axes ? product != n : n % product != 0) return fail_ranks(t, given, product, n, error);
+  for (uint32_t a = 0; a < t->n_axes; a++) out_sizes[a] = given[a] ? given[a] : a == open ? (int32_t)(n / product) : 1;
   return ULY_OK;
+}
+
+static void name_places(uly_bound *b) {
+  const uly_tables *t = &b->loaded->tables;
+  b->places.grid = b->nodes.grid;
+  for (uint32_t a = 0; a < t->n_axes; a++) snprintf(b->places.names[a], sizeof b->places.names[a], "%.*s", ULY_STR_ARG(uly_tables_text(t, t->axes[a].name)));
 }
 
 // A communicator an axis.
@@ -63,7 +57,7 @@ static uly_status take_comms(uly_bound *b, const uly_bind_options *options, uly_
     b->comms[a] = options->comms[a];
     if (!b->comms[a]) b->comms[a] = b->own_comms[a] = uly_comm_self();
     if (!b->comms[a]) return uly_fail(error, ULY_EXHAUSTED, "no memory for a communicator");
-    set_size(b, a, b->comms[a]->n_ranks);
+    b->nodes.grid.size[a] = b->comms[a]->n_ranks;
     b->rank += b->comms[a]->rank * uly_grid_stride(&b->nodes.grid, a);
   }
   b->nodes.n_ranks = uly_grid_ranks(&b->nodes.grid);
@@ -78,8 +72,8 @@ uly_status uly_bind_grid(uly_bound *b, const uly_bind_options *options, uly_erro
   b->world = options->world;
   if (b->world) b->rank = b->world->rank;
   b->nodes.n_ranks = b->world ? b->world->n_ranks : 1;
-  ULY_TRY(by_axis ? take_comms(b, options, error) : settle(b, options->grid, (int)b->nodes.n_ranks, error));
-  b->places.grid = b->nodes.grid;
+  ULY_TRY(by_axis ? take_comms(b, options, error) : uly_grid_settle(&b->loaded->tables, options->grid, (int)b->nodes.n_ranks, error, b->nodes.grid.size));
+  name_places(b);
   return ULY_OK;
 }
 

@@ -12,7 +12,7 @@ typedef struct uly_bind_options {
   const int64_t *symbols;        // [n_symbols], ULY_NO_VALUE where unset
   uly_comm *world;               // all ranks, the first axis fastest; or NULL, and
   uly_comm *comms[ULY_MAX_AXES]; // one a grid axis; NULL: one rank. All are borrowed
-  int64_t grid[ULY_MAX_AXES];    // with |world|: ranks on each axis, 0 where not given. The first such axis has the ranks that are left, others have one
+  int32_t grid[ULY_MAX_AXES];    // with |world|: uly_grid_settle's |given|
   const char *device;            // NULL or "": ULYRT_DEVICE, else the first
   int threads;                   // 0: ULYRT_THREADS, else the cores divided by the ranks
 } uly_bind_options;
@@ -71,7 +71,9 @@ void uly_bound_prefix(const uly_bound *bound, uly_error *error);
 ULY_MUST_USE uly_status uly_bind_grid(uly_bound *bound, const uly_bind_options *options, uly_error *error);
 ULY_MUST_USE uly_status uly_bind_lines(uly_bound *bound, uly_error *error);
 void uly_bind_abort(uly_bound *bound, const char *reason);
-void uly_grid_text(const uly_tables *tables, const int32_t *sizes, char *out, size_t bytes); // "sp=3,dp=2"
+// Ranks on each axis where |given| says how many some have, 0 elsewhere: the first of those has what is left of |n_ranks|, the others have one. ULY_INVALID_ARGUMENT: that is not |n_ranks|.
+ULY_MUST_USE uly_status uly_grid_settle(const uly_tables *tables, const int32_t *given, int n_ranks, uly_error *error, int32_t *out_sizes);
+void uly_grid_text(const uly_tables *tables, const int32_t *sizes, char *out, size_t bytes); // "sp=3,dp=2", without axes of size 0
 // bind_check.c: do the ranks agree? Each rank also brings how it fares itself.
 ULY_MUST_USE uly_status uly_bind_agree(uly_bound *bound, uly_status own, uly_error *error);
 ULY_MUST_USE uly_status uly_bind_agree_plan(uly_bound *bound, uly_status own, uly_error *error);

@@ -32,6 +32,8 @@ ulyrt_status uly_capi_copy(void *to, size_t struct_size, const void *from, size_
 
 ulyrt_dtype uly_capi_dtype(uint32_t dtype);
 bool uly_capi_same_dtype(ulyrt_dtype given, uint32_t dtype);
+// The sizes of axes that a caller names, by axis; 0 where it names none.
+uly_status uly_capi_grid(const ulyrt_model *model, const ulyrt_size *grid, int32_t n_grid, uly_error *error, int32_t *out_given);
 const char *uly_capi_name(const ulyrt_model *model, uint32_t row);
 
 #endif

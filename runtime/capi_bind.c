@@ -23,19 +23,6 @@ static uly_status read_sizes(const ulyrt_model *m, const ulyrt_bind_options *o, 
   return ULY_OK;
 }
 
-static uly_status find_axis(const ulyrt_model *m, const char *name, uint32_t *out_axis, uly_error *error) {
-  const uly_tables *t = &m->loaded->tables;
-  char names[120] = "none";
-  size_t n = 0;
-  for (uint32_t a = 0; a < t->n_axes; a++) {
-    uly_str have = uly_tables_text(t, t->axes[a].name);
-    if (uly_str_is(have, name)) return *out_axis = a, ULY_OK;
-    if (n < sizeof names) n += (size_t)snprintf(names + n, sizeof names - n, "%s%.*s", a ? ", " : "", ULY_STR_ARG(have));
-  }
-  return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has no grid axis %.40s (its axes: %s)%s", name, names,
-                  t->n_axes == 1 ? "; a second one, for example `grid sp(S), dp(B)` in the spec, splits the batch" : "");
-}
-
 // One communicator is all ranks; several are one an axis.
 static uly_status read_grid(const ulyrt_model *m, const ulyrt_bind_options *o, uly_bind_options *out, uly_error *error) {
   if (o->n_comms > ULY_MAX_AXES) return uly_fail(error, ULY_INVALID_ARGUMENT, "%d communicators, at most %d", o->n_comms, ULY_MAX_AXES);
@@ -44,15 +31,7 @@ static uly_status read_grid(const ulyrt_model *m, const ulyrt_bind_options *o, u
   if (o->n_grid && o->n_comms > 1)
     return uly_fail(error, ULY_INVALID_ARGUMENT, "sizes of the grid go with one communicator of all ranks; %d communicators, one an axis, have their own",
                     o->n_comms);
-  for (int32_t k = 0; k < o->n_grid; k++) {
-    uint32_t a = 0;
-    if (!o->grid || !o->grid[k].symbol) return uly_fail(error, ULY_INVALID_ARGUMENT, "size %d of the grid has no axis", k);
-    ULY_TRY(find_axis(m, o->grid[k].symbol, &a, error));
-    if (o->grid[k].value < 1) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %s has %lld ranks", o->grid[k].symbol, (long long)o->grid[k].value);
-    if (out->grid[a]) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %s is given twice", o->grid[k].symbol);
-    out->grid[a] = o->grid[k].value;
-  }
-  return ULY_OK;
+  return uly_capi_grid(m, o->grid, o->n_grid, error, out->grid);
 }
 
 // Everything that run needs to check what it is given.

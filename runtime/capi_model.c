@@ -226,3 +226,39 @@ ulyrt_status ulyrt_model_shape(const ulyrt_model *m, int32_t entry, int32_t tens
   uly_error_prefix(&e, "the shape of %s: ", uly_capi_name(m, x->names.first));
   return uly_capi_error(error, &e, status);
 }
+
+// ---- the grid -----------------------------------------------------------------------------------------------------------------------------------
+
+static uly_status find_axis(const uly_tables *t, const char *name, uint32_t *out_axis, uly_error *error) {
+  char names[120] = "none";
+  size_t n = 0;
+  for (uint32_t a = 0; a < t->n_axes; a++) {
+    uly_str have = uly_tables_text(t, t->axes[a].name);
+    if (uly_str_is(have, name)) return *out_axis = a, ULY_OK;
+    if (n < sizeof names) n += (size_t)snprintf(names + n, sizeof names - n, "%s%.*s", a ? ", " : "", ULY_STR_ARG(have));
+  }
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "the model has no grid axis %.40s (there is: %s)%s", name, names,
+                  t->n_axes == 1 ? "; a second one, for example `grid sp(S), dp(B)` in the spec, splits the batch" : "");
+}
+
+uly_status uly_capi_grid(const ulyrt_model *m, const ulyrt_size *grid, int32_t n_grid, uly_error *error, int32_t *out_given) {
+  for (int32_t k = 0; k < n_grid; k++) {
+    uint32_t a = 0;
+    if (!grid || !grid[k].symbol) return uly_fail(error, ULY_INVALID_ARGUMENT, "size %d of the grid has no axis", k);
+    ULY_TRY(find_axis(&m->loaded->tables, grid[k].symbol, &a, error));
+    if (grid[k].value < 1 || grid[k].value > INT32_MAX)
+      return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %.40s has %lld ranks", grid[k].symbol, (long long)grid[k].value);
+    if (out_given[a]) return uly_fail(error, ULY_INVALID_ARGUMENT, "grid axis %.40s is given twice", grid[k].symbol);
+    out_given[a] = (int32_t)grid[k].value;
+  }
+  return ULY_OK;
+}
+
+ulyrt_status ulyrt_model_grid(const ulyrt_model *m, int32_t n_ranks, const ulyrt_size *grid, int32_t n_grid, int32_t *out_sizes, ulyrt_error *error) {
+  uly_error e;
+  int32_t given[ULY_MAX_AXES] = {0};
+  if (n_ranks < 1) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "%d ranks", n_ranks);
+  uly_status status = uly_capi_grid(m, grid, n_grid, &e, given);
+  if (status == ULY_OK) status = uly_grid_settle(&m->loaded->tables, given, n_ranks, &e, out_sizes);
+  return uly_capi_error(error, &e, status);
+}

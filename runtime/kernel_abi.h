@@ -87,17 +87,20 @@ enum uly_pack_op { ULY_PACK_W0, ULY_PACK_W1 /* PAIR's second, else absent */, UL
 enum uly_pack_val { ULY_PACK_N_VALS };
 
 // ---- ATTENTION ------------------------------------------------------------------------------------------------------------------------------
-// o[s, b, h, :] = Σ_t softmax_t(score(q·k · scale)) v[t, b, h / group, :] over this rank's query heads; all rows. LSE is natural log.
+// o[s, b, h, :] = Σ_t softmax_t(score(q·k · scale)) v[t, b, h / group, :] over this rank's batch and query heads; all rows. Masks and scores get
+// the global b and h. LSE is natural log.
 enum uly_attention_op {
   ULY_ATTENTION_Q, ULY_ATTENTION_K, ULY_ATTENTION_V,
   ULY_ATTENTION_SINK,    // f32 [H] global, or absent
-  ULY_ATTENTION_Q_OFFSET,// i32 [B], or absent
+  ULY_ATTENTION_Q_OFFSET,// i32 [B] of this rank's batch, or absent
   ULY_ATTENTION_OUT,     // P pointers: the messages to each peer [s_p][B][h][Dv]; or 1 pointer
   ULY_ATTENTION_LSE,     // f32, or absent
   ULY_ATTENTION_N_OPS    // captured tensors follow
 };
 enum uly_attention_val {
-  ULY_ATTENTION_S, ULY_ATTENTION_T, ULY_ATTENTION_B, // global query rows, keys, batch
+  ULY_ATTENTION_S, ULY_ATTENTION_T, // global query rows, keys
+  ULY_ATTENTION_B,   // this rank's batch
+  ULY_ATTENTION_B0,  // where it starts, global
   ULY_ATTENTION_H,   // this rank's query heads
   ULY_ATTENTION_H0,  // first of them, global
   ULY_ATTENTION_K0,  // first kv head held here, global

@@ -23,6 +23,7 @@ extern "C" {
 #define ULYRT_ABI_MAJOR 1
 #define ULYRT_ABI_MINOR 0
 #define ULYRT_MAX_DIMS 6
+#define ULYRT_MAX_AXES 4
 
 typedef enum ulyrt_status {
   ULYRT_OK = 0,
@@ -139,6 +140,17 @@ ulyrt_status ulyrt_model_infer(const ulyrt_model *model, int32_t entry, int32_t 
 // The global shape of one of an entry's tensors where the symbols have these values; |out_dims| has room for ULYRT_MAX_DIMS.
 ulyrt_status ulyrt_model_shape(const ulyrt_model *model, int32_t entry, int32_t tensor, const int64_t *symbols, int64_t *out_dims, ulyrt_error *error);
 
+typedef struct ulyrt_size {
+  const char *symbol; // or a grid axis
+  int64_t value;
+} ulyrt_size;
+
+// How many ranks each grid axis has, in the spec's order, where |grid| names some axes: {"sp", 3}, {"dp", 2}. The first one that it does not name has the ranks that are left (all
+// of them, where it names none), the others that it does not name have one. ULYRT_INVALID_ARGUMENT where the product is not |n_ranks|.
+// Ranks are numbered along the first axis of the spec's grid, then along the next: with `grid sp(S), dp(B)` and sp = 3, ranks 0, 1, 2 share sequences, as do 3, 4, 5. So
+// neighbours exchange most, as in the process groups of DeepSpeed and Megatron. What they call data parallel ranks is such an axis: the spec's B is the batch of all of them.
+ulyrt_status ulyrt_model_grid(const ulyrt_model *model, int32_t n_ranks, const ulyrt_size *grid, int32_t n_grid, int32_t *out_sizes, ulyrt_error *error);
+
 // ---- communicators --------------------------------------------------------------------------------------------------------------------------
 
 typedef struct ulyrt_comm ulyrt_comm;
@@ -184,11 +196,6 @@ void ulyrt_comm_abort(ulyrt_comm *comm, const char *reason);
 
 typedef struct ulyrt_instance ulyrt_instance;
 
-typedef struct ulyrt_size {
-  const char *symbol; // or a grid axis
-  int64_t value;
-} ulyrt_size;
-
 typedef struct ulyrt_bind_options {
   size_t struct_size;
   const char *entry;       // NULL: the only one
@@ -198,18 +205,13 @@ typedef struct ulyrt_bind_options {
   ulyrt_comm *const *comms; // one of all ranks; or one a grid axis, in the spec's order, NULL for one rank on that axis
   const char *device;       // NULL: ULYRT_DEVICE, else "cpu"
   int32_t threads;          // 0: ULYRT_THREADS, else the cores divided by the ranks
-  // With one communicator of all ranks: how many of them each grid axis has, {"sp", 3}, {"dp", 2}, the same on all ranks. The first axis that is not named has the ranks that are left
-  // (all, where none is named), the others that are not named have one. The product has to be the number of ranks.
-  // Ranks are numbered along the first axis of the spec's grid, then along the next: with `grid sp(S), dp(B)` and sp = 3, ranks 0, 1, 2 share sequences, as do 3, 4, 5. So neighbours
-  // exchange most, as in the process groups of DeepSpeed and Megatron.
+  // With one communicator of all ranks: how many of them the grid's axes have, as for ulyrt_model_grid; the same on all ranks.
   const ulyrt_size *grid;
   int32_t n_grid;
 } ulyrt_bind_options;
 #define ULYRT_BIND_OPTIONS_INIT {sizeof(ulyrt_bind_options), NULL, NULL, 0, 0, NULL, NULL, 0, NULL, 0}
 
-// Collective. The ranks that do not share a sequence, where a spec's grid is sp alone and there are more ranks than that, are data parallel: give the spec an axis for them,
-// `grid sp(S), dp(B)`, and bind to the whole batch.
-// Packs weights where that has not happened, checks that all ranks agree, and allocates everything that runs need.
+// Collective. Packs weights where that has not happened, checks that all ranks agree, and allocates everything that runs need.
 ulyrt_status ulyrt_bind(ulyrt_model *model, const ulyrt_bind_options *options, ulyrt_instance **out_instance, ulyrt_error *error);
 void ulyrt_instance_destroy(ulyrt_instance *instance);
 

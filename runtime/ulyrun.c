@@ -13,7 +13,7 @@
 #include "runtime/base/progress.h"
 #include "runtime/ulyrun_job.h"
 
-enum { MAX_RANKS = 1024 };
+enum { MAX_RANKS = ULY_JOB_MAX_RANKS };
 static const double grace = 0.3; // seconds
 
 typedef struct run {
@@ -101,7 +101,8 @@ static void note_end(run *r, ulyrt_group *group, int rank, int status) {
   else
     snprintf(reason, sizeof reason, "ended with exit code %d", WEXITSTATUS(status));
   out->status = ULY_PEER_LOST;
-  snprintf(out->error, sizeof out->error, "rank %d %s", rank, reason);
+  char name[100];
+  snprintf(out->error, sizeof out->error, "rank %s %s", uly_job_rank_name(&r->job, rank, name, sizeof name), reason);
   ulyrt_group_report(group, rank, reason);
 }
 
@@ -176,10 +177,15 @@ static const uly_rank_result *find_failure(const run *r) {
 }
 
 static void print_stats(const run *r) {
+  int32_t n_axes = ulyrt_model_axes(r->job.model);
+  char name[100];
   for (int i = 0; i < r->n; i++) {
     const uly_rank_result *one = &r->results[i];
-    printf("rank %d sent %llu bytes arena %lld received %lld weights %lld bytes threads %d bind %.3f s run %.6f s\n", i, (unsigned long long)one->sent_bytes,
-           (long long)one->arena_bytes, (long long)one->receive_bytes, (long long)one->weight_bytes, one->threads, one->bind_seconds, one->run_seconds);
+    printf("rank %s sent %llu bytes", uly_job_rank_name(&r->job, i, name, sizeof name), (unsigned long long)one->sent_bytes);
+    for (int32_t a = 0; n_axes > 1 && a < n_axes; a++)
+      printf("%s%s %llu%s", a ? ", " : " (", ulyrt_model_axis_name(r->job.model, a), (unsigned long long)one->axis_bytes[a], a + 1 == n_axes ? ")" : "");
+    printf(" arena %lld received %lld weights %lld bytes threads %d bind %.3f s run %.6f s\n", (long long)one->arena_bytes, (long long)one->receive_bytes,
+           (long long)one->weight_bytes, one->threads, one->bind_seconds, one->run_seconds);
   }
 }
 
@@ -201,6 +207,7 @@ static int report(run *r, uly_status status, uly_error *error) {
 // ---- one process of mpirun ----
 
 static uly_status run_mpi_rank(run *r, ulyrt_comm *comm, uly_rank_result *mine, uly_error *error) {
+  r->job.n_ranks = r->n;
   uly_status status = uly_job_prepare(&r->job, error);
   if (status != ULY_OK) {
     ulyrt_comm_abort(comm, error->text);
@@ -244,8 +251,6 @@ static int check_usage(const run *r, bool mpi, uly_text *why) {
     uly_text_add(why, "--ranks and --procs exclude each other");
   else if (mpi && (o->ranks || o->procs))
     uly_text_add(why, "mpirun sets the ranks: no --ranks and no --procs");
-  else if (o->ranks > MAX_RANKS || o->procs > MAX_RANKS)
-    uly_text_add(why, "at most %d ranks", MAX_RANKS);
   return why->len == 0;
 }
 
@@ -260,15 +265,17 @@ static uly_status choose_transport(const run *r, bool *out_processes, uly_error 
 static int run_here(run *r) {
   uly_error error = {0};
   bool processes;
-  r->n = (int)(r->options.procs ? r->options.procs : r->options.ranks ? r->options.ranks : 1);
+  r->job.n_ranks = (int32_t)(r->options.procs ? r->options.procs : r->options.ranks);
+  uly_status status = uly_job_prepare(&r->job, &error);
+  r->n = r->job.n_ranks;
+  if (status == ULY_OK) status = choose_transport(r, &processes, &error);
+  if (status != ULY_OK) return complain(true, status, error.text);
   size_t bytes = sizeof *r->results * (size_t)r->n;
   r->results = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (r->results == MAP_FAILED) return complain(true, ULY_EXHAUSTED, "no memory for the results");
-  uly_status status = choose_transport(r, &processes, &error);
-  if (status == ULY_OK) status = uly_job_prepare(&r->job, &error);
-  if (status == ULY_OK && r->job.notes.len) fputs(r->job.notes.ptr, stderr);
+  if (r->job.notes.len) fputs(r->job.notes.ptr, stderr);
   uly_progress_start("running");
-  if (status == ULY_OK) status = processes ? run_processes(r, &error) : run_threads(r, &error);
+  status = processes ? run_processes(r, &error) : run_threads(r, &error);
   uly_progress_stop();
   int code = report(r, status, &error);
   munmap(r->results, bytes);
@@ -281,6 +288,7 @@ int main(int argc, char **argv) {
   bool speaks, mpi = launched_by_mpi(&speaks);
   uly_arena *arena = uly_arena_create();
   uly_text why = {.arena = arena};
+  uly_error error;
   int code;
   r.options = (uly_run_options){.rtol = 1e-5, .atol = 1e-6, .repeat = 1};
   r.job.arena = arena;
@@ -301,6 +309,8 @@ int main(int argc, char **argv) {
   } else if (!parsed || !check_usage(&r, mpi, &why)) {
     if (speaks) fprintf(stderr, "ulyrun: %s\ntry: ulyrun --help\n", why.ptr);
     code = 2;
+  } else if (uly_env_check(&error) != ULY_OK) {
+    code = complain(speaks, ULY_INVALID_ARGUMENT, error.text);
   } else {
     code = mpi ? run_mpi(&r, speaks) : run_here(&r);
   }

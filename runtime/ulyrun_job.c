@@ -94,6 +94,43 @@ static uly_status find_tensor(uly_job *job, const char *option, const char *text
                   suggest(job, name, names, n));
 }
 
+// ---- the grid ----
+
+static uly_status read_grid(uly_job *job, uly_error *error) {
+  const char *text = job->options->grid;
+  job->grid = ULY_NEW_ARRAY(job->arena, ulyrt_size, ULYRT_MAX_AXES);
+  int64_t product = 1;
+  for (const char *at = text; at && *at;) {
+    size_t len = strcspn(at, ",");
+    uly_str name, number;
+    char *end = NULL;
+    const char *one = uly_str_copy(job->arena, (uly_str){at, len}).ptr;
+    if (!uly_source_split(one, &name, &number)) return uly_fail(error, ULY_INVALID_ARGUMENT, "--grid takes sp=3,dp=2, not '%s'", text);
+    errno = 0;
+    long long value = strtoll(number.ptr, &end, 10);
+    if (errno || end == number.ptr || *end || value < 1 || value > INT32_MAX)
+      return uly_fail(error, ULY_INVALID_ARGUMENT, "--grid: '%s' is not a number of ranks", number.ptr);
+    if (job->n_grid == ULYRT_MAX_AXES) return uly_fail(error, ULY_INVALID_ARGUMENT, "--grid: at most %d axes", ULYRT_MAX_AXES);
+    job->grid[job->n_grid++] = (ulyrt_size){uly_str_copy(job->arena, name).ptr, value};
+    if (__builtin_mul_overflow(product, value, &product)) product = INT64_MAX;
+    at += len + (at[len] == ',');
+  }
+  if (!job->n_ranks && product > ULY_JOB_MAX_RANKS) return uly_fail(error, ULY_INVALID_ARGUMENT, "--grid %s: at most %d ranks", text, ULY_JOB_MAX_RANKS);
+  if (!job->n_ranks) job->n_ranks = (int32_t)product;
+  TRY_RT(ulyrt_model_grid(job->model, job->n_ranks, job->grid, job->n_grid, job->axes, &e));
+  return ULY_OK;
+}
+
+const char *uly_job_rank_name(const uly_job *job, int rank, char *buffer, size_t bytes) {
+  int32_t n = ulyrt_model_axes(job->model), wide = 0, rest = rank;
+  size_t at = (size_t)snprintf(buffer, bytes, "%d", rank);
+  for (int32_t a = 0; a < n; a++) wide += job->axes[a] > 1;
+  for (int32_t a = 0; wide > 1 && a < n && at < bytes; rest /= job->axes[a++])
+    at += (size_t)snprintf(buffer + at, bytes - at, "%s%s %d%s", a ? ", " : " (", ulyrt_model_axis_name(job->model, a), rest % job->axes[a],
+                           a + 1 == n ? ")" : "");
+  return buffer;
+}
+
 // ---- inputs and sizes ----
 
 static uly_status parse_source(uly_job *job, const char *option, uly_str text, uly_source *out, uly_error *error) {
@@ -306,6 +343,7 @@ static uly_status read_weights(uly_job *job, uly_error *error) {
 uly_status uly_job_prepare(uly_job *job, uly_error *error) {
   job->notes.arena = job->arena;
   TRY_RT(ulyrt_model_load(job->options->model, &job->model, &e));
+  ULY_TRY(read_grid(job, error));
   ULY_TRY(find_entry(job, error));
   ULY_TRY(list_tensors(job, error));
   ULY_TRY(read_inputs(job, error));

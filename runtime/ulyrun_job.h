@@ -8,6 +8,8 @@
 #include "runtime/ulyrun_options.h"
 #include "runtime/ulyrun_values.h"
 
+enum { ULY_JOB_MAX_RANKS = 1024 };
+
 typedef struct uly_job_tensor {
   const char *name;
   bool is_output;
@@ -28,7 +30,10 @@ typedef struct uly_job {
   uly_weight_files *weights;
   int32_t entry;
   ulyrt_entry_info info;
-  int64_t *symbols; // one a symbol of the model, INT64_MIN where unknown
+  int32_t n_ranks;                      // set by the caller; 0: what the grid says
+  ulyrt_size *grid;                     // as given
+  int32_t n_grid, axes[ULYRT_MAX_AXES]; // axes: ranks of each
+  int64_t *symbols;                     // one a symbol of the model, INT64_MIN where unknown
   uly_job_tensor *tensors;
   int32_t n_tensors;
   uly_text notes; // for the user, lines
@@ -39,17 +44,19 @@ typedef struct uly_rank_result {
   int32_t status; // uly_status
   bool done;
   char error[1024];
-  uint64_t sent_bytes; // of one run
+  uint64_t sent_bytes, axis_bytes[ULYRT_MAX_AXES]; // of one run, and of that over each axis
   int64_t arena_bytes, receive_bytes, weight_bytes;
   int32_t threads;
   double bind_seconds, run_seconds; // the fastest run
 } uly_rank_result;
 
-// Loads the model and everything around it. ULY_INVALID_ARGUMENT: the command line is wrong. |job| is zeroed, with arena and options set.
+// Loads the model and everything around it. ULY_INVALID_ARGUMENT: the command line is wrong. |job| is zeroed, with arena, options and n_ranks set.
 ULY_MUST_USE uly_status uly_job_prepare(uly_job *job, uly_error *error);
 void uly_job_destroy(uly_job *job);
 // Binds and runs as the rank that |comm| is (NULL: the only one). |gather|: outputs are collected through |comm|, on rank 0, where memory is not shared.
 void uly_job_run(const uly_job *job, ulyrt_comm *comm, bool gather, uly_rank_result *out);
+// "4", or "4 (sp 1, dp 1)" where several axes have several ranks.
+const char *uly_job_rank_name(const uly_job *job, int rank, char *buffer, size_t bytes);
 // Prints, compares and writes the outputs.
 ULY_MUST_USE uly_status uly_job_report(uly_job *job, uly_error *error);
 

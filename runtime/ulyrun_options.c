@@ -10,11 +10,12 @@ typedef enum kind { FLAG, TEXT, LIST, INT, REAL } kind;
 typedef struct row {
   const char *name, *argument, *help;
   kind kind;
+  int64_t most; // of INT
   size_t offset;
 } row;
 
 static const row rows[] = {
-#define OPTION(field, kind, name, argument, help) {name, argument, help, kind, offsetof(uly_run_options, field)},
+#define OPTION(field, kind, name, argument, most, help) {name, argument, help, kind, most, offsetof(uly_run_options, field)},
 #include "runtime/ulyrun_options.def"
 };
 enum { N_ROWS = sizeof rows / sizeof *rows };
@@ -85,10 +86,7 @@ static bool set_value(uly_arena *arena, const row *r, const char *text, uly_run_
   errno = 0;
   switch (r->kind) {
   case FLAG: return *(bool *)field = true;
-  case TEXT:
-    if (*(const char **)field) return uly_text_add(error, "%s is given twice", r->name), false;
-    *(const char **)field = text;
-    return true;
+  case TEXT: *(const char **)field = text; return true;
   case LIST: {
     uly_text_list *list = field;
     size_t bytes = sizeof *list->items * (size_t)list->n;
@@ -98,8 +96,8 @@ static bool set_value(uly_arena *arena, const row *r, const char *text, uly_run_
   }
   case INT: {
     long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < 1 || value > 1000000)
-      return uly_text_add(error, "%s takes a number from 1 to 1000000, not '%s'", r->name, text), false;
+    if (errno || end == text || *end || value < 1 || value > r->most)
+      return uly_text_add(error, "%s takes a number from 1 to %lld, not '%s'", r->name, (long long)r->most, text), false;
     *(int64_t *)field = value;
     return true;
   }
@@ -114,12 +112,14 @@ static bool set_value(uly_arena *arena, const row *r, const char *text, uly_run_
   return false;
 }
 
-// argv[*at] is an option: `--name value`, `--name=value` or a flag.
-static bool take_option(uly_arena *arena, int argc, char **argv, int *at, uly_run_options *out, uly_text *error) {
+// argv[*at] is an option: `--name value`, `--name=value` or a flag. |given|: the rows so far.
+static bool take_option(uly_arena *arena, int argc, char **argv, int *at, bool *given, uly_run_options *out, uly_text *error) {
   const char *text = argv[*at], *equals = strchr(text, '=');
   uly_str name = equals ? (uly_str){text, (size_t)(equals - text)} : uly_str_of(text);
   const row *r = find_row(name, error);
   if (!r) return false;
+  if (given[r - rows] && r->kind != LIST && r->kind != FLAG) return uly_text_add(error, "%s is given twice", r->name), false;
+  given[r - rows] = true;
   if (r->kind == FLAG) return equals ? (uly_text_add(error, "%s takes no value", r->name), false) : set_value(arena, r, NULL, out, error);
   if (equals) return set_value(arena, r, equals + 1, out, error);
   if (*at + 1 == argc) return uly_text_add(error, "%s needs %s", r->name, r->argument), false;
@@ -127,12 +127,12 @@ static bool take_option(uly_arena *arena, int argc, char **argv, int *at, uly_ru
 }
 
 bool uly_options_parse(uly_arena *arena, int argc, char **argv, uly_run_options *out, uly_text *error) {
-  bool names_only = false;
+  bool names_only = false, given[N_ROWS] = {false};
   for (int i = 1; i < argc; i++) {
     if (!names_only && strcmp(argv[i], "--") == 0) {
       names_only = true;
     } else if (!names_only && argv[i][0] == '-' && argv[i][1]) {
-      if (!take_option(arena, argc, argv, &i, out, error)) return false;
+      if (!take_option(arena, argc, argv, &i, given, out, error)) return false;
     } else if (out->model) {
       return uly_text_add(error, "one model at a time: %s and %s", out->model, argv[i]), false;
     } else {

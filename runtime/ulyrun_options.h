@@ -20,7 +20,7 @@ typedef struct uly_run_options {
 #define LIST uly_text_list
 #define INT int64_t
 #define REAL double
-#define OPTION(field, kind, name, argument, help) kind field;
+#define OPTION(field, kind, name, argument, most, help) kind field;
 #include "runtime/ulyrun_options.def"
 #undef FLAG
 #undef TEXT

@@ -112,6 +112,8 @@ static uly_status bind_model(rank_run *r, uly_error *error) {
   options.n_sizes = n_sizes;
   options.comms = &r->comm;
   options.n_comms = r->comm ? 1 : 0;
+  options.grid = job->grid;
+  options.n_grid = job->n_grid;
   options.threads = (int32_t)job->options->threads;
   ulyrt_error e = ULYRT_ERROR_INIT;
   ulyrt_status status = ulyrt_bind(job->model, &options, &r->instance, &e);
@@ -176,18 +178,31 @@ static uly_status finish_outputs(rank_run *r, bool gather, uly_error *error) {
   return ULY_OK;
 }
 
+// What this rank has sent so far, over each axis.
+static uly_status count_sent(const rank_run *r, uint64_t *out_axes, uly_error *error) {
+  for (int32_t a = 0; a < ulyrt_model_axes(r->job->model); a++) {
+    ulyrt_axis_info info = ULYRT_AXIS_INFO_INIT;
+    TRY_RT(ulyrt_instance_axis(r->instance, a, &info, &e));
+    out_axes[a] = info.sent_bytes;
+  }
+  return ULY_OK;
+}
+
 static uly_status run_model(rank_run *r, bool gather, uly_rank_result *out, uly_error *error) {
   double start = now();
   ULY_TRY(bind_model(r, error));
   out->bind_seconds = now() - start;
   for (int32_t i = 0; i < r->job->n_tensors; i++) ULY_TRY(make_part(r, i, error));
   for (int64_t k = 0; k < r->job->options->repeat; k++) {
-    uint64_t before = r->comm ? ulyrt_comm_sent_bytes(r->comm) : 0;
+    uint64_t before = r->comm ? ulyrt_comm_sent_bytes(r->comm) : 0, axes[ULYRT_MAX_AXES];
+    ULY_TRY(count_sent(r, axes, error));
     start = now();
     TRY_RT(ulyrt_run(r->instance, r->tensors, r->job->n_tensors, &e));
     double seconds = now() - start;
     if (k == 0 || seconds < out->run_seconds) out->run_seconds = seconds;
     out->sent_bytes = r->comm ? ulyrt_comm_sent_bytes(r->comm) - before : 0;
+    ULY_TRY(count_sent(r, out->axis_bytes, error));
+    for (int32_t a = 0; a < ulyrt_model_axes(r->job->model); a++) out->axis_bytes[a] -= axes[a];
   }
   ulyrt_instance_info info = ULYRT_INSTANCE_INFO_INIT;
   TRY_RT(ulyrt_instance_get(r->instance, &info, &e));

@@ -132,12 +132,12 @@ static void define_epilogue(uly_ir *ir, const uly_kernel_desc *desc) {
 
 // ---- captures --------------------------------------------------------------------------------------------------------------------------------
 
-// void uly_fault_report(call, a, b, c): the first fault of a call wins.
+// void uly_fault_report(call, a, b, c, d): the first fault of a call wins.
 static LLVMValueRef fault_reporter(uly_ir *ir) {
   LLVMValueRef f = LLVMGetNamedFunction(ir->module, "uly_fault_report");
   if (f) return f;
-  LLVMTypeRef params[] = {ir->ptr, ir->i64, ir->i64, ir->i64};
-  f = LLVMAddFunction(ir->module, "uly_fault_report", LLVMFunctionType(ir->none, params, 4, false));
+  LLVMTypeRef params[] = {ir->ptr, ir->i64, ir->i64, ir->i64, ir->i64};
+  f = LLVMAddFunction(ir->module, "uly_fault_report", LLVMFunctionType(ir->none, params, 5, false));
   LLVMSetLinkage(f, LLVMInternalLinkage);
   uly_ir_attribute(ir, f, "noinline");
   uly_ir_attribute(ir, f, "cold");
@@ -153,8 +153,8 @@ static LLVMValueRef fault_reporter(uly_ir *ir) {
   LLVMBasicBlockRef first = uly_ir_block(&inner), done = uly_ir_block(&inner);
   LLVMBuildCondBr(inner.b, LLVMBuildExtractValue(inner.b, swap, 1, ""), first, done);
   LLVMPositionBuilderAtEnd(inner.b, first);
-  const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, b), offsetof(uly_fault, c)};
-  for (unsigned i = 0; i < 3; i++)
+  const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, b), offsetof(uly_fault, c), offsetof(uly_fault, d)};
+  for (unsigned i = 0; i < 4; i++)
     LLVMBuildStore(inner.b, LLVMGetParam(f, i + 1), uly_ir_offset(&inner, ir->i8, fault, LLVMConstInt(ir->i64, offsets[i], false)));
   LLVMBuildBr(inner.b, done);
   LLVMPositionBuilderAtEnd(inner.b, done);
@@ -179,8 +179,8 @@ static void check(uly_ir *ir, const uly_attention_site *site, LLVMValueRef bad, 
     lane = LLVMBuildZExt(ir->b, uly_ir_call(ir, "llvm.cttz", mask, args, 2), ir->i64, "");
   }
   if (uly_ir_is_vector(index)) index = LLVMBuildExtractElement(ir->b, index, lane, "");
-  LLVMValueRef args[] = {site->call, index, LLVMBuildAdd(ir->b, site->q, lane, ""), site->k}, f = fault_reporter(ir);
-  LLVMBuildCall2(ir->b, LLVMGlobalGetValueType(f), f, args, 4, "");
+  LLVMValueRef args[] = {site->call, index, LLVMBuildAdd(ir->b, site->q, lane, ""), site->k, site->b}, f = fault_reporter(ir);
+  LLVMBuildCall2(ir->b, LLVMGlobalGetValueType(f), f, args, 5, "");
   LLVMBuildBr(ir->b, next);
   LLVMPositionBuilderAtEnd(ir->b, next);
 }
@@ -212,14 +212,18 @@ static LLVMValueRef load_capture(uly_ir *ir, const uly_attention_site *site, con
   for (int d = 0; d < capture->rank; d++) {
     LLVMValueRef i = indices[d], size = uly_memory_value(ir, site->call, capture->dim[d]), term = i;
     bool lanes = uly_ir_is_vector(i);
-    LLVMValueRef fits = LLVMBuildICmp(ir->b, LLVMIntULT, i, lanes ? uly_ir_splat(ir, size) : size, "");
+    if (capture->start[d] >= 0) {
+      LLVMValueRef start = uly_memory_value(ir, site->call, capture->start[d]);
+      term = LLVMBuildSub(ir->b, i, lanes ? uly_ir_splat(ir, start) : start, "");
+    }
+    LLVMValueRef fits = LLVMBuildICmp(ir->b, LLVMIntULT, term, lanes ? uly_ir_splat(ir, size) : size, "");
     LLVMValueRef bad = LLVMBuildNot(ir->b, fits, "");
     if (lanes && site->valid) bad = LLVMBuildAnd(ir->b, bad, site->valid, "");
     if (!lanes) bad = LLVMBuildAnd(ir->b, bad, any_valid(ir, site), "");
     check(ir, site, bad, i);
     uly_ir_match(ir, &inside, &fits);
     inside = LLVMBuildAnd(ir->b, inside, fits, "");
-    contiguous = d == capture->rank - 1 && capture->stride[d] == -2 && i == site->queries;
+    contiguous = d == capture->rank - 1 && capture->stride[d] == -2 && term == site->queries;
     if (contiguous) term = site->q;
     if (capture->stride[d] == -1) continue;
     if (capture->stride[d] >= 0) {

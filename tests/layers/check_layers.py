@@ -1,6 +1,7 @@
 """Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's, and with those
-of the program without fusion (-O0). On several ranks memory holds NaN until it is written.
-Usage: check_layers.py BIN [SPEC…]"""
+of the program without fusion (-O0). On several ranks memory holds NaN until it is written. With --grid the batch is split too: dp(B) is added to the grids of specs that have
+none, behind sp and before it.
+Usage: check_layers.py BIN [--grid] [SPEC…]"""
 import json
 import os
 import pathlib
@@ -11,10 +12,10 @@ import sys
 import tempfile
 
 SIZES = [{"B": 2, "S": 13, "T": 17}, {"B": 1, "S": 3, "T": 5}, {"B": 3, "S": 40, "T": 33}]
-RANKS = [1, 2, 3, 5]
-UNFUSED_RANKS = [1, 3]
+RANKS = [["--ranks", str(n)] for n in (1, 2, 3, 5)]
+GRIDS = [["--grid", "sp=2,dp=3"], ["--grid", "sp=1,dp=4"], ["--grid", "sp=3,dp=2"]]
 if os.environ.get("ULY_TEST_MODE") == "quick":
-    SIZES, RANKS = SIZES[:1], [1, 3]
+    SIZES, RANKS = SIZES[:1], [RANKS[0], RANKS[2]]
 
 
 def call(*args, poison=False):
@@ -32,7 +33,7 @@ def run_entry(tools, model, folder, line, ranks):
     for word in words[1:]:
         kind, file = ("--input", "inputs") if word[0] == "<" else ("--expect", "expected")
         args += [kind, f"{word[1:]}=@{files}.{file}.safetensors:{word[1:]}"]
-    out = call(tools / "ulyrun", model, "--entry", name, "--ranks", ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args, poison=ranks > 1)
+    out = call(tools / "ulyrun", model, "--entry", name, *ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args, poison=ranks != RANKS[0])
     return re.findall(r"hash ([0-9a-f]+)", out)
 
 
@@ -88,37 +89,76 @@ def check_refusals(tools, spec, model):
     return 2 * len(lines), failures
 
 
-def check(tools, spec):
+def with_batch(spec, folder, added):
+    """The spec with its batch split over an axis of its own; None where it has none, or such an axis already."""
+    text, n = re.subn(r"^grid +(sp\([^)]*\))$", added, spec.read_text(), flags=re.M)
+    if not n or not re.search(r"^free .*\bB\b", text, re.M):
+        return None
+    other = folder / spec.name
+    other.write_text(text)
+    return other
+
+
+def check_size(tools, spec, folder, seed, sizes, runs):
+    """Every entry: runs are of a model on some ranks. Returns how many runs that were, and what failed."""
+    n, failures = 0, []
+    for line in call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines():
+        plant(folder, line.split()[0], spec)
+        one = None
+        for model, ranks in runs:
+            n += 1
+            try:
+                hashes = run_entry(tools, folder / model, folder, line, ranks)
+                one = one or hashes
+                if hashes != one or len(hashes) != line.count(" >"):
+                    raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
+            except RuntimeError as error:
+                failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {model}, {' '.join(ranks)}: {error}")
+    return n, failures
+
+
+def check(tools, spec, sizes, ranks, unfused_ranks):
+    """At the first of the sizes also without fusion."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         call(tools / "ulyc", spec, "-o", folder / "model.so")
         call(tools / "ulyc", "-O0", spec, "-o", folder / "unfused.so")
         n, failures = check_refusals(tools, spec, folder / "model.so")
-        for seed, sizes in enumerate(SIZES):
-            lines = call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines()
-            for line in lines:
-                plant(folder, line.split()[0], spec)
-                one = None
-                runs = [("model.so", ranks) for ranks in RANKS] + [("unfused.so", ranks) for ranks in UNFUSED_RANKS if seed == 0]
-                for model, ranks in runs:
-                    n += 1
-                    try:
-                        hashes = run_entry(tools, folder / model, folder, line, ranks)
-                        one = one or hashes
-                        if hashes != one or len(hashes) != line.count(" >"):
-                            raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
-                    except RuntimeError as error:
-                        failures.append(f"{spec.name} {line.split()[0]}, {sizes}, {model}, {ranks} ranks: {error}")
+        for seed, size in enumerate(sizes):
+            runs = [("model.so", r) for r in ranks] + [("unfused.so", r) for r in unfused_ranks if seed == 0]
+            more, failed = check_size(tools, spec, folder, seed, size, runs)
+            n, failures = n + more, failures + failed
     return n, failures
 
 
+def check_with_batch(tools, spec):
+    """In the one order of axes with empty shares of the batch, in the other with uneven ones."""
+    n, failures = 0, []
+    for added, i in (r"grid \1, dp(B)", 0), (r"grid dp(B), \1", 2):
+        with tempfile.TemporaryDirectory() as name:
+            other = with_batch(spec, pathlib.Path(name), added)
+            if other and i < len(SIZES):
+                more, failed = check(tools, other, [SIZES[i]], [RANKS[0], GRIDS[i]], [GRIDS[i]])
+                n, failures = n + more, failures + failed
+    return n, failures
+
+
+def own_grids(spec):
+    """GRIDS and those of the spec's line `# grids: sp=2,kp=3 …`."""
+    return GRIDS + [["--grid", grid] for line in re.findall(r"^# grids: (.*)$", spec.read_text(), re.M) for grid in line.split()]
+
+
 def main():
+    arguments = sys.argv[2:]
+    grid = "--grid" in arguments
     tools = pathlib.Path(sys.argv[1])
-    specs = [pathlib.Path(s) for s in sys.argv[2:]] or sorted(pathlib.Path(__file__).parent.glob("*.spec"))
+    specs = [pathlib.Path(s) for s in arguments if s != "--grid"] or sorted(pathlib.Path(__file__).parent.glob("*.spec"))
     failed = 0
     for spec in specs:
-        n, failures = check(tools, spec)
-        print(f"{spec.name}: {n - len(failures)} of {n} as the reference")
+        ranks = [RANKS[0], *own_grids(spec)] if "dp(" in spec.read_text() else RANKS
+        n, failures = check_with_batch(tools, spec) if grid else check(tools, spec, SIZES, ranks, ranks[0:3:2])
+        if n:
+            print(f"{spec.name}: {n - len(failures)} of {n} as the reference")
         for failure in failures:
             print(failure)
         failed += len(failures)

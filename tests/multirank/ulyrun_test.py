@@ -253,12 +253,16 @@ class Run(unittest.TestCase):
         self.run_it("--version", says="ulyrun ")
         self.run_it("--ranks", "2", code=2, says="no model is named")
         self.fails(2, "unknown option --rank; did you mean --ranks?", "--rank", "2")
-        self.fails(2, "--ranks takes a number from 1", "--ranks", "0")
-        self.fails(2, "--ranks takes a number from 1", "--ranks=two")
+        for option, most in ("--ranks", 1024), ("--procs", 128), ("--threads", 4096):
+            for value in "0", "two", "-1", "", str(most + 1):
+                self.fails(2, "%s takes a number from 1 to %d, not '%s'" % (option, most, value), option + "=" + value)
+        self.fails(2, "--ranks is given twice", "--ranks", "2", "--ranks", "3")
+        self.fails(2, "--ranks is given twice", "--ranks=2", "--ranks=2")
+        self.fails(2, "--rtol is given twice", "--rtol=1", "--rtol=2")
+        self.fails(2, "--weights is given twice", "--weights=rand:seed=1", "--weights=rand:seed=1")
         self.fails(2, "--ranks needs N", "--ranks")
         self.fails(2, "exclude each other", "--ranks", "2", "--procs", "2")
-        self.fails(2, "a group has 1 to 128 processes, not 300", *self.args, "--procs", "300")
-        self.fails(1, "1000000 threads, at most 4096", *self.args, "--threads", "1000000")
+        self.fails(2, "a group has 1 to 128 processes, not 300", *self.args, "--ranks", "300", env={"ULYRT_TRANSPORT": "shm"})
         self.fails(2, "mpirun sets the ranks", "--ranks", "2", env={"PMI_SIZE": "junk"})
         self.fails(2, "--strict-weights takes no value", "--strict-weights=1")
         self.fails(2, "no entry 'tern'; did you mean 'turn'?", "--entry", "tern")
@@ -267,7 +271,9 @@ class Run(unittest.TestCase):
         self.run_it("w.safetensors", code=1, says="not a model")
         self.run_it(MODEL, *self.args, "--ranks", "2", says="y f32", env={"ULYRT_TRANSPORT": "shm"})
         self.fails(2, "ULYRT_TRANSPORT is self", *self.args, "--ranks", "2", env={"ULYRT_TRANSPORT": "self"})
-        self.fails(2, "ULYRT_TIMEOUT", *self.args, "--ranks", "2", env={"ULYRT_TIMEOUT": "soon"})
+        self.fails(2, 'ULYRT_TIMEOUT is "soon"', *self.args, "--ranks", "2", env={"ULYRT_TIMEOUT": "soon"})
+        for value in "two", "-1", "4097", "nan", "1e400":
+            self.fails(2, 'ULYRT_THREADS is "%s", expected a number from 0 to 4096' % value, *self.args, env={"ULYRT_THREADS": value})
 
     def test_outputs(self):
         old = b"old content"

@@ -75,7 +75,8 @@ static fx_program *grid_program(void) {
 typedef struct seat {
   uly_loaded *loaded;
   uly_comm *world, *comms[2]; // one or the other
-  int64_t s, out, grid[2];
+  int64_t s, out;
+  int32_t grid[2];
   uly_status status;
   uly_error error;
 } seat;
@@ -168,7 +169,7 @@ static void run_world(fx_program *f, seat *seats, int n) {
 static void world_is_cut(void **state) {
   (void)state;
   static const struct {
-    int64_t given[2], n0, n1;
+    int32_t given[2], n0, n1;
   } cases[] = {{{2, 3}, 2, 3}, {{3, 2}, 3, 2}, {{0, 0}, 6, 1}, {{2, 0}, 2, 3}, {{0, 2}, 3, 2}, {{0, 6}, 1, 6}, {{1, 0}, 1, 6}, {{6, 1}, 6, 1}};
   fx_program *f = grid_program();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -187,12 +188,12 @@ static void world_is_cut(void **state) {
 static void grids_that_do_not_fit(void **state) {
   (void)state;
   static const struct {
-    int64_t given[2];
+    int32_t given[2];
     const char *says;
   } cases[] = {{{2, 2}, "the grid sp=2,dp=2 has 4 ranks, which does not go with 6"},
                {{4, 0}, "the grid sp=4 has 4 ranks, which does not go with 6"},
                {{0, 7}, "the grid dp=7 has 7 ranks, which does not go with 6"},
-               {{INT64_MAX, 3}, "which does not go with 6"},
+               {{INT32_MAX, INT32_MAX}, "which does not go with 6"},
                {{-1, 0}, "grid axis sp has -1 ranks"}};
   fx_program *f = grid_program();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -21,6 +21,8 @@ static double uniform(double lo, double hi) { return lo + (hi - lo) * (double)(r
 
 enum { B = 2, H = 3, S = 77, T = 77, DH = 24, DV = 20, GROUP = 3, VAL_DIM = ULY_ATTENTION_N_VALS, VAL_STRIDE = VAL_DIM + 12, VAL_SIZE = VAL_STRIDE + 12 };
 
+// The batch here is [B0, B0 + B) of a larger one, and so are captures of it.
+enum { B0 = 3 };
 // Captures: documents i32 [B, S]; bias f32 [H, S + T], read at q − k + T; slopes bf16 [H]; kept bool [B, T]; offsets i64 [S].
 enum { DOCUMENTS, BIAS, SLOPES, KEPT, OFFSETS, N_CAPTURES };
 static const struct {
@@ -29,6 +31,7 @@ static const struct {
   int64_t dims[2];
 } shapes[N_CAPTURES] = {{ULY_I32, 2, {B, S}}, {ULY_F32, 2, {H, S + T}}, {ULY_BF16, 1, {H}}, {ULY_BOOL, 2, {B, T}}, {ULY_I64, 1, {S}}};
 static void *captured[N_CAPTURES];
+static int64_t start_of(int c, int d) { return (c == DOCUMENTS || c == KEPT) && d == 0 ? B0 : 0; }
 
 static void make_captures(void) {
   for (int c = 0; c < N_CAPTURES; c++) {
@@ -63,6 +66,8 @@ static const attention_case cases[] = {
     {"k <= q", "s + c1[h, 2 * (q - k) + 77]", false, ULY_FAULT_CAPTURE_RANGE},
     {"c0i[b, q + 1] == 0", NULL, false, ULY_FAULT_CAPTURE_RANGE}, // of the last query alone
     {"c4i[k + h] < 9", NULL, false, ULY_FAULT_CAPTURE_RANGE},
+    {"(b + q + k) % 3 != 0 and b >= 3", "s * float(b)", false, 0},
+    {"c0i[b - 1, q] == 0", NULL, false, ULY_FAULT_CAPTURE_RANGE}, // of another rank's batch
     {"(q + k) % 3 == 0 and q // 7 == k // 7", "min(s, 0.5) ** 2.0", false, 0},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
@@ -84,6 +89,7 @@ static uly_kernel_desc attention_of(uly_arena *arena, const attention_case *t) {
     for (int d = 0; d < shapes[c].rank; d++) {
       bool last = d == shapes[c].rank - 1;
       a->captures[c].dim[d] = VAL_DIM + 2 * c + d;
+      a->captures[c].start[d] = start_of(c, d) ? ULY_ATTENTION_B0 : -1;
       a->captures[c].stride[d] = last && t->aligned ? -2 : VAL_STRIDE + 2 * c + d;
     }
   }
@@ -97,18 +103,22 @@ typedef struct pair_user {
 
 static uly_number load(void *context, int32_t operand, const int64_t *indices, int n) {
   pair_user *u = context;
-  for (int d = 0; d < n; d++)
-    if (indices[d] < 0 || indices[d] >= shapes[operand].dims[d]) {
+  int64_t at = 0;
+  for (int d = 0; d < n; d++) {
+    int64_t index = indices[d] - start_of(operand, d);
+    if (index < 0 || index >= shapes[operand].dims[d]) {
       u->out_of_range = true;
       return uly_number_of(0);
     }
-  return uly_number_of(uly_dtype_load(shapes[operand].dtype, captured[operand], n == 2 ? indices[0] * shapes[operand].dims[1] + indices[1] : indices[0]));
+    at = at * shapes[operand].dims[d] + index;
+  }
+  return uly_number_of(uly_dtype_load(shapes[operand].dtype, captured[operand], at));
 }
 
 static uly_number at_pair(pair_user *u, const uly_expr *e, int64_t b, int64_t h, int64_t q, int64_t k, double s) {
   int64_t coords[ULY_COORD_MAX] = {0};
   uly_number n;
-  coords[ULY_COORD_B] = b, coords[ULY_COORD_H] = h, coords[ULY_COORD_Q] = q, coords[ULY_COORD_K] = k;
+  coords[ULY_COORD_B] = B0 + b, coords[ULY_COORD_H] = h, coords[ULY_COORD_Q] = q, coords[ULY_COORD_K] = k;
   uly_expr_env env = {.context = u, .coords = coords, .score = s, .load = load};
   assert_int_equal(uly_expr_eval(e, &env, &n), ULY_OK);
   return n;
@@ -151,7 +161,7 @@ static void set_attention_call(uly_test_call *c, const tensors *t) {
     }
   }
   int64_t *v = c->numbers;
-  v[ULY_ATTENTION_S] = S, v[ULY_ATTENTION_T] = T, v[ULY_ATTENTION_B] = B, v[ULY_ATTENTION_H] = H;
+  v[ULY_ATTENTION_S] = S, v[ULY_ATTENTION_T] = T, v[ULY_ATTENTION_B] = B, v[ULY_ATTENTION_B0] = B0, v[ULY_ATTENTION_H] = H;
   v[ULY_ATTENTION_Q_S] = B * H * DH, v[ULY_ATTENTION_Q_B] = H * DH, v[ULY_ATTENTION_Q_H] = DH;
   v[ULY_ATTENTION_K_S] = B * DH, v[ULY_ATTENTION_K_B] = DH, v[ULY_ATTENTION_V_S] = B * DV, v[ULY_ATTENTION_V_B] = DV;
   v[ULY_ATTENTION_O_S] = B * H * DV, v[ULY_ATTENTION_O_B] = H * DV, v[ULY_ATTENTION_O_H] = DV;

@@ -79,7 +79,8 @@ static uly_kernel_desc attention_of(uly_arena *arena, const char *text) {
   *a = (uly_attention_desc){.dh = 16, .dv = 16, .group = 1, .scale = 1, .mask = uly_test_expr(arena, text), .n_captures = N_CAPTURES};
   for (int c = 0; c < N_CAPTURES; c++) {
     a->captures[c] = (uly_capture){.op = ULY_ATTENTION_N_OPS + c, .dtype = shapes[c].dtype, .rank = shapes[c].rank};
-    for (int d = 0; d < shapes[c].rank; d++) a->captures[c].dim[d] = VAL_DIM + 2 * c + d, a->captures[c].stride[d] = VAL_STRIDE + 2 * c + d;
+    for (int d = 0; d < shapes[c].rank; d++)
+      a->captures[c].dim[d] = VAL_DIM + 2 * c + d, a->captures[c].stride[d] = VAL_STRIDE + 2 * c + d, a->captures[c].start[d] = -1;
   }
   a->size[0] = VAL_SIZE, a->size[1] = VAL_SIZE + 1;
   return desc;
@@ -222,9 +223,9 @@ static void reports_faults(void **state) {
   set_call(&c);
   assert_int_equal(range(&c.call, 1, 0, 8, 16, 32, 64), EMPTY);
   assert_int_equal(c.fault.code, ULY_FAULT_CAPTURE_RANGE);
-  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32);
+  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32 && c.fault.d == 1);
   range(&c.call, 0, 0, 0, 8, 0, 8);
-  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32);
+  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32 && c.fault.d == 1);
   uly_test_unload(&model);
 }
 

@@ -44,7 +44,7 @@ enum {
 
 typedef struct item {
   const uly_call *call;
-  int64_t b, h, row; // local head, first row
+  int64_t b, h, row; // local batch and head, first row
   int64_t rows, n_panels;
   int64_t q; // the first row's position: row + q_offset
   int64_t keys;
@@ -60,6 +60,7 @@ ULY_INLINE int64_t value_rows(void) { return (uly_attention_dv + VALUE_TILE - 1)
 ULY_INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 ULY_INLINE int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 ULY_INLINE int64_t panel_rows(const item *it, int64_t panel) { return min64(it->rows - panel * NR, NR); }
+ULY_INLINE int64_t global_batch(const item *it) { return it->b + val(it->call, ULY_ATTENTION_B0); }
 ULY_INLINE int64_t global_head(const item *it) { return it->h + val(it->call, ULY_ATTENTION_H0); }
 
 ULY_INLINE void place_scratch(item *it) {
@@ -192,7 +193,7 @@ ULY_INLINE void score_tile(const float *qt, const float *k, float *s, vf *top) {
 // Score and mask of keys [lo, hi), counted in the block that starts at key |first|; |top| takes the maxima of what is left. Keys are the inner loop, so that what
 // depends on queries alone is computed once.
 ULY_INLINE void adjust_scores(const item *it, int64_t panel, int64_t first, int64_t lo, int64_t hi, bool masked, vf *top) {
-  const int64_t q = it->q + panel * NR, b = it->b, h = global_head(it), rows = panel_rows(it, panel);
+  const int64_t q = it->q + panel * NR, b = global_batch(it), h = global_head(it), rows = panel_rows(it, panel);
   ULY_PLAIN
   for (int64_t j = 0; j < NV; j++) {
     const int64_t n = min64(rows - j * VL, VL);
@@ -350,7 +351,7 @@ typedef struct stretch {
 
 ULY_INLINE int32_t classify(const item *it, int64_t panel, int64_t k0, int64_t k1) {
   int64_t q = it->q + panel * NR;
-  return uly_hook_attention_range(it->call, it->b, global_head(it), q, q + panel_rows(it, panel), k0, k1);
+  return uly_hook_attention_range(it->call, global_batch(it), global_head(it), q, q + panel_rows(it, panel), k0, k1);
 }
 
 // The longest aligned stretch of keys from |key| on that is all allowed or all masked, or one block: long stretches cost O(log T).
