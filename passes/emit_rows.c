@@ -121,10 +121,12 @@ bool uly_emit_nll_of(const uly_site *site, MlirOperation op, const uly_operand *
   uly_emit_set_place(e, result, to);
   uly_call_set_op(&c, ULY_NLL_LABELS, at.operand, ULY_READ);
   uly_call_set_op(&c, ULY_NLL_OUT, to.operand, ULY_WRITE);
+  for (int i = 0; i < 5; i++) uly_call_set_val(&c, ULY_NLL_DIM_0 + i, uly_program_const(e->program, -1));
   for (int32_t d = 0; d < rank; d++) {
     uly_call_set_val(&c, ULY_NLL_LABELS_0 + space.index[d], at.stride[d]);
     uly_call_set_val(&c, ULY_NLL_OUT_0 + space.index[d], to.stride[d]);
-    if (space.index[d] == 0) uly_call_set_val(&c, ULY_NLL_ROW0, space.layout.start[d]);
+    uly_call_set_val(&c, ULY_NLL_START_0 + space.index[d], space.layout.start[d]);
+    uly_call_set_val(&c, ULY_NLL_DIM_0 + space.index[d], uly_program_const(e->program, d));
   }
   uly_call_end(&c, rows, scratch, "loss");
   return true;
@@ -225,12 +227,13 @@ bool uly_emit_gather(uly_emitter *e, MlirOperation op) {
   for (int32_t i = 0; i < 2; i++) {
     int32_t d = i < li.rank ? li.order[i] : -1;
     uly_call_set_val(&c, ULY_GATHER_N0 + i, d < 0 ? one : li.local[d]);
+    uly_call_set_val(&c, ULY_GATHER_START_0 + i, d < 0 ? zero : li.start[d]);
+    uly_call_set_val(&c, ULY_GATHER_DIM_0 + i, uly_program_const(p, d));
     uly_call_set_val(&c, ULY_GATHER_IDS_0 + i, d < 0 ? zero : index.stride[d]);
     uly_call_set_val(&c, ULY_GATHER_OUT_0 + i, d < 0 ? zero : uly_scale(p, to.stride[d], bytes));
   }
   uly_call_set_val(&c, ULY_GATHER_ROW_BYTES, uly_scale(p, row, bytes));
   uly_call_set_val(&c, ULY_GATHER_LIMIT, lw.global[0]);
-  uly_call_set_val(&c, ULY_GATHER_ROW0, li.rank > 0 ? li.start[li.order[0]] : zero);
   uly_call_end(&c, uly_mul(p, c.vals[ULY_GATHER_N0].node, c.vals[ULY_GATHER_N1].node), ULY_NONE, "gather");
   return true;
 }

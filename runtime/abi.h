@@ -232,16 +232,17 @@ typedef struct uly_blob {
   uly_table tables[ULY_N_TABLES];
 } uly_blob;
 
-// Written by kernels, read when the caller waits. The first fault wins: `code` goes from 0 by compare-and-swap, then a, b, c, d are filled.
+// Written by kernels, read when the caller waits. The first fault wins: `code` goes from 0 by compare-and-swap, then the rest is filled.
 typedef struct uly_fault {
   uint32_t code; // uly_fault_code, 0 = none
   uint32_t step; // filled by the runtime
-  int64_t a, b, c, d;
+  int64_t a, b;
+  int64_t n_at, at[ULY_MAX_DIMS]; // a place, global
 } uly_fault;
 typedef enum uly_fault_code {
   ULY_FAULT_NONE,
-  ULY_FAULT_INDEX_RANGE,   // a: index, b: limit, c, d: where it stands in the tensor of indices, global; d is −1 where that has one dim
-  ULY_FAULT_CAPTURE_RANGE  // a: index, b: query row, c: key row, d: batch, global
+  ULY_FAULT_INDEX_RANGE,   // a: index, b: limit, at: where it stands in the tensor of indices
+  ULY_FAULT_CAPTURE_RANGE  // a: index, at: batch, query row and key row
 } uly_fault_code;
 
 // One operand or value of a kernel call: n pointers or numbers.

@@ -5,7 +5,7 @@
 #include "runtime/loaded.h"
 #include "runtime/machine.h"
 
-enum { ULY_FAULT_RECORD = 64 }; // bytes a rank that uly_bound.gathered has room for
+enum { ULY_FAULT_RECORD = 96 }; // bytes a rank that uly_bound.gathered has room for
 
 typedef struct uly_bind_options {
   uly_str entry;                 // empty: the only one

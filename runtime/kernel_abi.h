@@ -129,11 +129,12 @@ enum uly_rows_op { ULY_ROWS_N_OPS };
 typedef enum uly_rows_mode { ULY_ROWS_MAP, ULY_ROWS_RMSNORM, ULY_ROWS_LAYERNORM, ULY_ROWS_SUM } uly_rows_mode;
 
 // ---- GATHER ---------------------------------------------------------------------------------------------------------------------------------
-// out[i0, i1, :] = w[ids[i0, i1], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE, at global row ROW0 + i0, and gives zeros.
+// out[i0, i1, :] = w[ids[i0, i1], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE and gives zeros.
 // Items: i0 · i1. ids are i32 or i64.
 enum uly_gather_op { ULY_GATHER_IDS, ULY_GATHER_W, ULY_GATHER_OUT, ULY_GATHER_N_OPS };
 enum uly_gather_val {
-  ULY_GATHER_N0, ULY_GATHER_N1, ULY_GATHER_ROW_BYTES, ULY_GATHER_LIMIT, ULY_GATHER_ROW0,
+  ULY_GATHER_N0, ULY_GATHER_N1, ULY_GATHER_ROW_BYTES, ULY_GATHER_LIMIT,
+  ULY_GATHER_START_0, ULY_GATHER_START_1, ULY_GATHER_DIM_0, ULY_GATHER_DIM_1, // for faults: where i0 and i1 begin, and which dims of the ids they are; −1: none
   ULY_GATHER_IDS_0, ULY_GATHER_IDS_1, ULY_GATHER_OUT_0, ULY_GATHER_OUT_1, // strides; of out in bytes
   ULY_GATHER_N_VALS
 };
@@ -169,8 +170,8 @@ enum uly_round_op { ULY_ROUND_PARTS /* one pointer a rank */, ULY_ROUND_OUT /* f
 enum uly_round_val { ULY_ROUND_COUNT, ULY_ROUND_N_VALS };                         // items: count
 
 // ---- NLL ------------------------------------------------------------------------------------------------------------------------------------
-// out[i0 … i4] = log Σ_c exp(x[i0 … i4, c]) − x[i0 … i4, labels[i0 … i4]], 0 where the label is the one to ignore. Another label outside [0, COLS) is ULY_FAULT_INDEX_RANGE, at global
-// row ROW0 + i0, and gives 0. x is a hook; or a GEMM has made its statistics, dense by row: for each of T = cdiv(COLS, ULY_NLL_TILE) tiles of columns the
+// out[i0 … i4] = log Σ_c exp(x[i0 … i4, c]) − x[i0 … i4, labels[i0 … i4]], 0 where the label is the one to ignore. Another label outside [0, COLS) is ULY_FAULT_INDEX_RANGE and
+// gives 0. x is a hook; or a GEMM has made its statistics, dense by row: for each of T = cdiv(COLS, ULY_NLL_TILE) tiles of columns the
 // largest element m, then for each tile Σ exp(x − m), then x at the label. Items: rows.
 enum { ULY_NLL_TILE = 64 };
 static inline int64_t uly_nll_tiles(int64_t cols) { return uly_cdiv(cols, ULY_NLL_TILE); }
@@ -179,7 +180,8 @@ enum uly_nll_op { ULY_NLL_LABELS, ULY_NLL_STATS /* absent: x */, ULY_NLL_OUT, UL
 enum uly_nll_val {
   ULY_NLL_N0, ULY_NLL_N1, ULY_NLL_N2, ULY_NLL_N3, ULY_NLL_N4, ULY_NLL_COLS, // as ROWS has them
   ULY_NLL_LABELS_0, ULY_NLL_OUT_0 = ULY_NLL_LABELS_0 + 5, // strides over i0 … i4
-  ULY_NLL_ROW0 = ULY_NLL_OUT_0 + 5, ULY_NLL_N_VALS
+  ULY_NLL_START_0 = ULY_NLL_OUT_0 + 5, ULY_NLL_DIM_0 = ULY_NLL_START_0 + 5, // as GATHER has them
+  ULY_NLL_N_VALS = ULY_NLL_DIM_0 + 5
 };
 // Scratch, where x is a hook: a row of statistics.
 

@@ -287,7 +287,7 @@ uly_status uly_machine_run(uly_machine *m, uly_error *error) {
   const uly_step *steps = m->loaded->tables.steps;
   counters c = {0};
   int64_t count[ULY_MAX_LOOPS];
-  m->fault = (uly_fault){.step = ULY_NONE, .d = -1};
+  m->fault = (uly_fault){.step = ULY_NONE};
   for (uint32_t i = m->steps.first; i < m->steps.first + m->steps.count; i++) {
     const uly_step *s = &steps[i];
     uly_prepared *p = &m->prepared[i - m->steps.first];

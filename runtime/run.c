@@ -15,15 +15,16 @@ static uly_status fail_fault(const uly_bound *b, const report *r, uly_error *err
   const uly_step *s = &t->steps[r->fault.step < t->n_steps ? r->fault.step : 0];
   uly_str name = uly_tables_name(t, s->name);
   const uly_fault *f = &r->fault;
-  char where[160], who[120] = "", place[80], at[64];
+  char where[160], who[120] = "", place[80], at[160] = "";
+  size_t n = 0;
   snprintf(where, sizeof where, "(%.*s, spec line %u)", ULY_STR_ARG(name), s->spec_line);
   uly_places_print(&b->places, r->rank, place, sizeof place);
   if (r->rank != b->rank) snprintf(who, sizeof who, *place ? "rank %lld (%s): " : "rank %lld: ", (long long)r->rank, place);
   if (f->code == ULY_FAULT_CAPTURE_RANGE)
     return uly_fail(error, ULY_FAULT, "%sindex %lld of a captured tensor is out of range at batch %lld, query row %lld, key row %lld %s", who, (long long)f->a,
-                    (long long)f->d, (long long)f->b, (long long)f->c, where);
-  snprintf(at, sizeof at, f->d < 0 ? "[%lld]" : "[%lld, %lld]", (long long)f->c, (long long)f->d);
-  return uly_fail(error, ULY_FAULT, "%sindex %lld at %s is out of range: at least 0 and below %lld %s", who, (long long)f->a, at, (long long)f->b, where);
+                    (long long)f->at[0], (long long)f->at[1], (long long)f->at[2], where);
+  for (int64_t d = 0; d < f->n_at && d < ULY_MAX_DIMS; d++) n += (size_t)snprintf(at + n, sizeof at - n, d ? ", %lld" : "%lld", (long long)f->at[d]);
+  return uly_fail(error, ULY_FAULT, "%sindex %lld at [%s] is out of range: at least 0 and below %lld %s", who, (long long)f->a, at, (long long)f->b, where);
 }
 
 // Gathers |mine| over |comm|: the lowest rank's fault comes out.

@@ -132,7 +132,7 @@ static void define_epilogue(uly_ir *ir, const uly_kernel_desc *desc) {
 
 // ---- captures --------------------------------------------------------------------------------------------------------------------------------
 
-// void uly_fault_report(call, a, b, c, d): the first fault of a call wins.
+// void uly_fault_report(call, index, batch, query, key): the first fault of a call wins.
 static LLVMValueRef fault_reporter(uly_ir *ir) {
   LLVMValueRef f = LLVMGetNamedFunction(ir->module, "uly_fault_report");
   if (f) return f;
@@ -153,7 +153,7 @@ static LLVMValueRef fault_reporter(uly_ir *ir) {
   LLVMBasicBlockRef first = uly_ir_block(&inner), done = uly_ir_block(&inner);
   LLVMBuildCondBr(inner.b, LLVMBuildExtractValue(inner.b, swap, 1, ""), first, done);
   LLVMPositionBuilderAtEnd(inner.b, first);
-  const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, b), offsetof(uly_fault, c), offsetof(uly_fault, d)};
+  const size_t offsets[] = {offsetof(uly_fault, a), offsetof(uly_fault, at[0]), offsetof(uly_fault, at[1]), offsetof(uly_fault, at[2])};
   for (unsigned i = 0; i < 4; i++)
     LLVMBuildStore(inner.b, LLVMGetParam(f, i + 1), uly_ir_offset(&inner, ir->i8, fault, LLVMConstInt(ir->i64, offsets[i], false)));
   LLVMBuildBr(inner.b, done);
@@ -179,7 +179,7 @@ static void check(uly_ir *ir, const uly_attention_site *site, LLVMValueRef bad, 
     lane = LLVMBuildZExt(ir->b, uly_ir_call(ir, "llvm.cttz", mask, args, 2), ir->i64, "");
   }
   if (uly_ir_is_vector(index)) index = LLVMBuildExtractElement(ir->b, index, lane, "");
-  LLVMValueRef args[] = {site->call, index, LLVMBuildAdd(ir->b, site->q, lane, ""), site->k, site->b}, f = fault_reporter(ir);
+  LLVMValueRef args[] = {site->call, index, site->b, LLVMBuildAdd(ir->b, site->q, lane, ""), site->k}, f = fault_reporter(ir);
   LLVMBuildCall2(ir->b, LLVMGlobalGetValueType(f), f, args, 5, "");
   LLVMBuildBr(ir->b, next);
   LLVMPositionBuilderAtEnd(ir->b, next);

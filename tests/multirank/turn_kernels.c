@@ -16,7 +16,8 @@ void turn_spread(const uly_call *c) {
         if (__atomic_compare_exchange_n(&c->fault->code, &none, (uint32_t)ULY_FAULT_INDEX_RANGE, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
           c->fault->a = id;
           c->fault->b = TURN_IDS;
-          c->fault->c = at;
+          c->fault->n_at = 1;
+          c->fault->at[0] = at;
         }
         id = 0;
       }

@@ -310,7 +310,8 @@ static void faulty_multiply(const uly_call *c) {
         __atomic_compare_exchange_n(&c->fault->code, &none, (uint32_t)ULY_FAULT_INDEX_RANGE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
       c->fault->a = 99;
       c->fault->b = 10;
-      c->fault->c = r;
+      c->fault->n_at = 1;
+      c->fault->at[0] = r;
     }
   }
 }
@@ -346,7 +347,7 @@ static void faults_reach_every_rank(void **state) {
   f->kernels[SCALE_MULTIPLY] = faulty_multiply;
   job j = {.loaded = load_scale(f)};
   run_ranks(3, 20, faulty_body, &j);
-  expect_failure(&j, 3, ULY_FAULT, "index 99 in row 1 is out of range: at least 0 and below 10", "spec line 23");
+  expect_failure(&j, 3, ULY_FAULT, "index 99 at [1] is out of range: at least 0 and below 10", "spec line 23");
   assert_non_null(strstr(j.error[0].text, "[rank 0] rank 1: "));
   assert_non_null(strstr(j.error[1].text, "[rank 1] index"));
   for (int r = 0; r < 3; r++) assert_int_equal(j.wrong[r], 0);

@@ -223,9 +223,9 @@ static void reports_faults(void **state) {
   set_call(&c);
   assert_int_equal(range(&c.call, 1, 0, 8, 16, 32, 64), EMPTY);
   assert_int_equal(c.fault.code, ULY_FAULT_CAPTURE_RANGE);
-  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32 && c.fault.d == 1);
+  assert_true(c.fault.a == 6 && c.fault.at[0] == 1 && c.fault.at[1] == 8 && c.fault.at[2] == 32);
   range(&c.call, 0, 0, 0, 8, 0, 8);
-  assert_true(c.fault.a == 6 && c.fault.b == 8 && c.fault.c == 32 && c.fault.d == 1);
+  assert_true(c.fault.a == 6 && c.fault.at[0] == 1 && c.fault.at[1] == 8 && c.fault.at[2] == 32);
   uly_test_unload(&model);
 }
 

@@ -239,7 +239,8 @@ static void gathers(void **state) {
         c.pointers[ULY_GATHER_IDS] = k ? (void *)ids64 : ids32, c.pointers[ULY_GATHER_W] = table, c.pointers[ULY_GATHER_OUT] = out;
         c.numbers[ULY_GATHER_N0] = N0, c.numbers[ULY_GATHER_N1] = N1, c.numbers[ULY_GATHER_ROW_BYTES] = bytes, c.numbers[ULY_GATHER_LIMIT] = LIMIT;
         c.numbers[ULY_GATHER_IDS_0] = 1, c.numbers[ULY_GATHER_IDS_1] = N0; // ids [N1][N0]
-        c.numbers[ULY_GATHER_OUT_0] = N1 * bytes, c.numbers[ULY_GATHER_OUT_1] = bytes, c.numbers[ULY_GATHER_ROW0] = 1000;
+        c.numbers[ULY_GATHER_OUT_0] = N1 * bytes, c.numbers[ULY_GATHER_OUT_1] = bytes, c.numbers[ULY_GATHER_START_0] = 1000,
+        c.numbers[ULY_GATHER_START_1] = 50, c.numbers[ULY_GATHER_DIM_0] = k, c.numbers[ULY_GATHER_DIM_1] = 1 - k;
         uly_test_run(&m, l, k, &c, 0, N0 * N1);
         int bad = 0;
         for (int i = 0; i < N0 * N1; i++) {
@@ -248,7 +249,7 @@ static void gathers(void **state) {
           if (id >= LIMIT) bad = i;
         }
         assert_int_equal(c.fault.code, ULY_FAULT_INDEX_RANGE);
-        assert_true(c.fault.a == ids64[5] && c.fault.b == LIMIT && c.fault.c == 1000 + bad / N1);
+        assert_true(c.fault.a == ids64[5] && c.fault.b == LIMIT && c.fault.n_at == 2 && c.fault.at[k] == 1000 + bad / N1 && c.fault.at[1 - k] == 50 + bad % N1);
       }
   uly_test_unload(&m);
 }
@@ -265,7 +266,8 @@ static void run_nll(const uly_test_model *m, uint32_t level, uint32_t kernel, co
   c.pointers[ULY_NLL_LABELS] = (void *)(uintptr_t)labels, c.pointers[ULY_NLL_OUT] = out, c.pointers[OP_LOGITS] = (void *)(uintptr_t)x;
   for (int d = ULY_NLL_N1; d <= ULY_NLL_N4; d++) c.numbers[d] = 1;
   c.numbers[ULY_NLL_N0] = rows, c.numbers[ULY_NLL_COLS] = cols, c.numbers[VAL_LOGITS] = cols;
-  c.numbers[ULY_NLL_LABELS_0] = c.numbers[ULY_NLL_OUT_0] = 1, c.numbers[ULY_NLL_ROW0] = 1000;
+  c.numbers[ULY_NLL_LABELS_0] = c.numbers[ULY_NLL_OUT_0] = 1, c.numbers[ULY_NLL_START_0] = 1000;
+  for (int d = 1; d < 5; d++) c.numbers[ULY_NLL_DIM_0 + d] = -1;
   if (!apart) uly_test_run(m, level, kernel, &c, 0, rows);
   for (int64_t i = rows; apart && i-- > 0;) uly_test_run(m, level, kernel, &c, i, i + 1);
   *fault = c.fault;
@@ -303,7 +305,7 @@ static void losses(void **state) {
         run_nll(&m, l, k, x, k ? (void *)labels64 : labels32, ROWS, n, out, false, &fault);
         run_nll(&m, l, k, x, k ? (void *)labels64 : labels32, ROWS, n, apart, true, &again);
         assert_memory_equal(out, apart, sizeof out);
-        assert_true(fault.code == ULY_FAULT_INDEX_RANGE && fault.a == labels64[OUTSIDE] && fault.b == n && fault.c == 1000 + OUTSIDE);
+        assert_true(fault.code == ULY_FAULT_INDEX_RANGE && fault.a == labels64[OUTSIDE] && fault.b == n && fault.n_at == 1 && fault.at[0] == 1000 + OUTSIDE);
         assert_true(out[IGNORED] == 0.0f && isnan(out[WITH_NAN]) && isnan(out[WITH_INFINITY]) && isnan(out[ALL_CLOSED]));
         for (int i = FIRST_CLOSED; i < ROWS; i++) {
           if (i == ALL_CLOSED || i == OUTSIDE) continue;

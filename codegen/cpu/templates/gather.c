@@ -19,7 +19,7 @@ ULY_KERNEL(uly_kernel_gather) {
     if (id >= 0 && id < limit) {
       copy_bytes(out, table + id * row_bytes, row_bytes);
     } else {
-      report_index(call->fault, id, limit, val(call, ULY_GATHER_ROW0) + i0);
+      report_index(call, id, limit, ULY_GATHER_START_0, 2, (const int64_t[]){i0, i1});
       zero_bytes(out, row_bytes);
     }
   }

@@ -51,7 +51,7 @@ ULY_INLINE float loss(const row *r, int64_t item) {
   int64_t label = label_of(r), tiles = uly_nll_tiles(r->cols);
   if (label == uly_nll_ignore) return 0.0f;
   if (label < 0 || label >= r->cols) {
-    report_index(r->call->fault, label, r->cols, val(r->call, ULY_NLL_ROW0) + r->i[0]);
+    report_index(r->call, label, r->cols, ULY_NLL_START_0, 5, r->i);
     return 0.0f;
   }
   if (uly_nll_stats) {
