@@ -30,11 +30,7 @@ int64_t uly_estimate_elements(const uly_tensor_type *type, const uly_sizes *size
 static int64_t share(int64_t n, int64_t ranks, int64_t r) { return n / ranks + (r < n % ranks); }
 static int64_t start(int64_t n, int64_t ranks, int64_t r) { return r * (n / ranks) + (r < n % ranks ? r : n % ranks); }
 
-static bool axis_splits(const uly_graph *graph, int axis, uly_dim dim) {
-  for (int i = 0; i < graph->axes[axis].n_symbols; i++)
-    if (dim.symbol == graph->axes[axis].symbols[i]) return true;
-  return false;
-}
+static bool axis_splits(const uly_graph *graph, int axis, const uly_tensor_type *type, int32_t d) { return uly_axis_dim(&graph->axes[axis], type) == d; }
 
 // Rows of a dim that rank r holds: it is cut in units of its symbol.
 static int64_t rows_of(uly_dim dim, const uly_sizes *sizes, int64_t ranks, int64_t r) { return mul(dim.mul, share(sizes->symbols[dim.symbol], ranks, r)); }
@@ -54,7 +50,7 @@ static int64_t attention_sent(const uly_graph *graph, const uly_graph_value *val
     const uly_graph_value *t = i < 3 ? value->operands[i] : q;
     int64_t width = i < 3 ? t->type.dims[3].add : value->operands[2]->type.dims[3].add;
     int64_t unit = mul(mul(uly_dtype_bytes(t->type.dtype), size_of(t->type.dims[0], sizes)), width);
-    if (!axis_splits(graph, axis, t->type.dims[1])) continue;
+    if (!axis_splits(graph, axis, &t->type, 1)) continue;
     for (int64_t j = 0; j < ranks; j++) {
       if (j == r) continue;
       int64_t rows = i < 3 ? rows_of(t->type.dims[1], sizes, ranks, r) : rows_of(t->type.dims[1], sizes, ranks, j);
@@ -65,25 +61,33 @@ static int64_t attention_sent(const uly_graph *graph, const uly_graph_value *val
   return sent;
 }
 
-// Parts of an exact sum, each of ULY_EXACT_LIMBS 64-bit integers, go to every other rank.
+// Parts of an exact sum, of floats ULY_EXACT_LIMBS 64-bit integers each, of ints one, go to every other rank.
 static int64_t sum_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes) {
-  if (!axis_splits(graph, axis, value->operands[0]->type.dims[value->u.sum.dim])) return 0;
-  return mul(sizes->ranks[axis] - 1, mul(uly_estimate_elements(&value->type, sizes), ULY_EXACT_LIMBS * 8));
+  if (!axis_splits(graph, axis, &value->operands[0]->type, value->u.sum.dim)) return 0;
+  return mul(sizes->ranks[axis] - 1, mul(uly_estimate_elements(&value->type, sizes), value->type.dtype == ULY_I64 ? 8 : ULY_EXACT_LIMBS * 8));
 }
 
 // Every rank gets the whole slice: rank r sends what it holds of it.
 static int64_t slice_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes, int64_t r) {
   uly_dim dim = value->operands[0]->type.dims[value->u.slice.dim];
-  if (!axis_splits(graph, axis, dim)) return 0;
-  int64_t ranks = sizes->ranks[axis], n = size_of(dim, sizes), begin = value->u.slice.begin, end = value->u.slice.end;
-  if (n < 0) return n;
-  if (begin < 0) begin += n;
-  if (end < 0 || end > n) end = end < 0 ? end + n : n;
+  if (!axis_splits(graph, axis, &value->operands[0]->type, value->u.slice.dim)) return 0;
+  int64_t ranks = sizes->ranks[axis], begin = size_of(value->u.slice.begin, sizes), end = size_of(value->u.slice.end, sizes);
+  if (begin < 0 || end < 0) return ULY_SIZE_OVERFLOW;
   int64_t first = dim.mul * start(sizes->symbols[dim.symbol], ranks, r), last = first + rows_of(dim, sizes, ranks, r);
   int64_t held = (end < last ? end : last) - (begin > first ? begin : first), rows = end - begin;
   if (held <= 0 || rows <= 0) return 0;
   int64_t row = uly_estimate_elements(&value->type, sizes) / rows;
   return mul(mul(ranks - 1, held), mul(row, uly_dtype_bytes(value->type.dtype)));
+}
+
+// Every rank gets the first or last n rows of each.
+static int64_t shift_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes, int64_t r) {
+  uly_dim dim = value->type.dims[value->u.shift.dim];
+  if (!axis_splits(graph, axis, &value->type, value->u.shift.dim)) return 0;
+  int64_t rows = size_of(dim, sizes), held = rows_of(dim, sizes, sizes->ranks[axis], r), n = value->u.shift.n;
+  if (rows <= 0 || held < 0) return rows;
+  if (n > -held && n < held) held = n < 0 ? -n : n;
+  return mul(mul(sizes->ranks[axis] - 1, held), mul(uly_estimate_elements(&value->type, sizes) / rows, uly_dtype_bytes(value->type.dtype)));
 }
 
 int64_t uly_estimate_sent(const uly_graph *graph, const uly_graph_value *value, int axis, const uly_sizes *sizes) {
@@ -93,6 +97,7 @@ int64_t uly_estimate_sent(const uly_graph *graph, const uly_graph_value *value, 
     if (value->op == ULY_OP_ATTENTION) sent = attention_sent(graph, value, axis, sizes, r);
     if (value->op == ULY_OP_SUM) sent = sum_sent(graph, value, axis, sizes);
     if (value->op == ULY_OP_SLICE) sent = slice_sent(graph, value, axis, sizes, r);
+    if (value->op == ULY_OP_SHIFT) sent = shift_sent(graph, value, axis, sizes, r);
     if (sent < 0) return sent;
     if (sent > most) most = sent;
   }
@@ -121,7 +126,7 @@ static int64_t local_bytes(const uly_graph *graph, const uly_graph_value *v, con
   for (int d = 0; d < v->type.rank; d++) {
     int64_t size = size_of(v->type.dims[d], sizes);
     for (int a = 0; a < graph->n_axes && size > 0; a++)
-      if (axis_splits(graph, a, v->type.dims[d])) {
+      if (axis_splits(graph, a, &v->type, d)) {
         size = rows_of(v->type.dims[d], sizes, sizes->ranks[a], 0);
         break;
       }

@@ -124,6 +124,10 @@ bool uly_static_get_bool(uly_checker *c, uly_scope *scope, uly_loc loc, uly_valu
 
 uly_value uly_dim_value(uly_checker *c, uly_dim dim);
 bool uly_dim_linear(const uly_expr *size, uly_dim *out);
+// a op b, where that is a dim again: + - * // and negation.
+bool uly_dim_apply(uly_scalar op, uly_dim a, uly_dim b, uly_dim *out);
+// Errors for factors and sums beyond what a tensor can have.
+bool uly_dim_check_terms(uly_checker *c, uly_scope *scope, uly_loc loc, uly_dim dim);
 bool uly_dim_of_value(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value value, uly_dim *out); // at least 1 where const
 uly_str uly_dim_text(uly_checker *c, uly_dim dim);
 uly_str uly_shape_text(uly_checker *c, const uly_tensor_type *type);
@@ -144,6 +148,8 @@ bool uly_shape_fits(const uly_tensor_type *type);
 uly_graph_value *uly_build_value(uly_checker *c, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands, int n);
 uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands, int n);
 uly_value uly_build_tensor(uly_graph_value *value, bool weak);
+// x[…, begin : end, …] at dim |dim|.
+uly_value uly_build_slice(uly_checker *c, uly_loc loc, uly_value x, int32_t dim, uly_dim begin, uly_dim end);
 uly_graph_value *uly_build_result(uly_checker *c, uly_graph_value *of, int32_t index, const uly_tensor_type *type);
 uly_region *uly_build_region(uly_checker *c);
 // The outermost open region that sees all of |operands|.

@@ -76,7 +76,7 @@ struct uly_graph_value {
   uly_loc loc;
   int32_t n_operands;
   uly_graph_value *operands[ULY_MAX_OPERANDS];
-  // Results: one, but for ATTENTION (o, lse), SPLIT (n) and REPEAT (one a carried value). Result j > 0 is a RESULT value that points to this one.
+  // Results: one, but for ATTENTION (o, lse) and REPEAT (one a carried value). Result j > 0 is a RESULT value that points to this one.
   uly_tensor_type type;
   union {
     struct { // INPUT: argument `index` of the entry. BODY_ARG: carried value `index` of the enclosing repeat. RESULT: result `index` of operand 0.
@@ -98,16 +98,13 @@ struct uly_graph_value {
     struct { // HEADS, MERGE: H
       int64_t count;
     } heads;
-    struct { // CONCAT, SPLIT, SOFTMAX
-      int32_t dim;
-    } along;
     struct {
       int32_t dim;
       bool keep;
     } sum;
-    struct { // [begin, end) of dim; a single index drops the dim
+    struct { // [begin, end) of dim; a single index drops the dim. What is not constant is compared at bind
       int32_t dim;
-      int64_t begin, end;
+      uly_dim begin, end;
       bool drop;
     } slice;
     struct { // ROPE: operands x, cos, sin
@@ -165,6 +162,14 @@ typedef struct uly_grid_axis {
   int32_t symbols[4]; // the dims it splits
   int32_t n_symbols;
 } uly_grid_axis;
+
+// The first dim whose symbol |axis| splits, −1 without one. Dims like S + 1 are not split.
+static inline int32_t uly_axis_dim(const uly_grid_axis *axis, const uly_tensor_type *type) {
+  for (int32_t d = 0; d < type->rank; d++)
+    for (int32_t s = 0; s < axis->n_symbols; s++)
+      if (type->dims[d].symbol == axis->symbols[s] && type->dims[d].add == 0) return d;
+  return -1;
+}
 
 // Something that checks and types but is not lowered yet: what, and where it stands.
 typedef struct uly_graph_unsupported {

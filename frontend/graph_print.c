@@ -94,19 +94,21 @@ static void print_attributes(uly_text *text, const uly_graph_value *value, const
   case ULY_OP_ATTENTION: print_attention(text, value->u.attention, graph); return;
   case ULY_OP_SUM: uly_text_add(text, " dim=%d%s", value->u.sum.dim, value->u.sum.keep ? " keep" : ""); return;
   case ULY_OP_SLICE:
-    uly_text_add(text, " dim=%d [%" PRId64 " : %" PRId64 "]%s", value->u.slice.dim, value->u.slice.begin, value->u.slice.end,
-                 value->u.slice.drop ? " drop" : "");
+    uly_text_add(text, " dim=%d [", value->u.slice.dim);
+    uly_dim_print(text, value->u.slice.begin, graph->symbols);
+    uly_text_add(text, " : ");
+    uly_dim_print(text, value->u.slice.end, graph->symbols);
+    uly_text_add(text, "]%s", value->u.slice.drop ? " drop" : "");
     return;
   case ULY_OP_SHIFT: uly_text_add(text, " n=%" PRId64 " fill=%g dim=%d", value->u.shift.n, value->u.shift.fill, value->u.shift.dim); return;
-  case ULY_OP_SOFTMAX:
-  case ULY_OP_SPLIT:
-  case ULY_OP_CONCAT: uly_text_add(text, " dim=%d", value->u.along.dim); return;
   case ULY_OP_NLL: uly_text_add(text, " ignore=%" PRId64, value->u.nll.ignore); return;
   case ULY_OP_REPEAT: uly_text_add(text, " %" PRId64, value->u.repeat.count); return;
   case ULY_OP_GATHER:
   case ULY_OP_LINEAR:
   case ULY_OP_MERGE:
   case ULY_OP_RESHAPE:
+  case ULY_OP_SOFTMAX:
+  case ULY_OP_CONCAT:
   case ULY_N_OPS: return;
   }
 }

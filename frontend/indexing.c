@@ -102,7 +102,6 @@ uly_value uly_index_gather(uly_checker *c, uly_scope *scope, uly_loc loc, uly_va
     int64_t *limit = &c->inputs[operands[1]->u.arg.index].id_limit;
     if (*limit == 0 || *limit > w->dims[0].add) *limit = w->dims[0].add;
   }
-  if (w->rank != 2) uly_check_unsupported(c, loc, "gather from a table of rank %d", w->rank);
   return uly_build_tensor(uly_build_value(c, ULY_OP_GATHER, loc, &type, operands, 2), false);
 }
 
@@ -116,55 +115,93 @@ typedef struct bracket {
   int32_t dim; // of x, that the next item is about
 } bracket;
 
-// A bound of a slice: negative ones count from the end. Sizes known only at bind have no numbers here.
-static bool get_bound(bracket *b, const uly_ast_expr *expr, uly_dim size, int64_t *out) {
-  if (!uly_static_get_int(b->c, b->scope, expr->loc, uly_eval(b->c, b->scope, expr), "a bound of a slice", out)) return false;
-  if (*out >= 0) return true;
-  if (uly_dim_is_const(size)) return *out += size.add, true;
-  uly_check_unsupported(b->c, expr->loc, "an index counted from the end of a dim known only at bind");
-  return true;
+// A range of a dim: as the spec writes its bounds, and from the dim's begin.
+typedef struct range {
+  uly_dim written_begin, written_end, begin, end;
+} range;
+
+// Whether a dim is below 0 at every size of its symbol.
+static bool is_negative(uly_dim dim) {
+  int64_t least; // of symbol 1
+  return dim.mul <= 0 && !__builtin_add_overflow(dim.mul, dim.add, &least) && least < 0;
 }
 
-// Says that [begin, end), or index |begin|, is not in a dim; as written, where it counts from the end.
-static bool fail_range(bracket *b, const uly_ast_index *item, uly_dim size, int64_t begin, int64_t end) {
-  uly_str text = uly_dim_text(b->c, size);
-  if (begin < 0 && uly_dim_is_const(size)) begin -= size.add;
-  if (end < 0 && uly_dim_is_const(size)) end -= size.add;
-  if (item->kind == ULY_AST_AT)
-    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(INDEX_OUTSIDE), begin, b->dim, ULY_STR_ARG(text));
-  else
-    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(SLICE_RANGE), begin, end, b->dim, ULY_STR_ARG(text));
+static bool fail_linear(bracket *b, uly_loc loc, uly_dim x, uly_dim y) {
+  uly_str text = uly_str_format(b->c->arena, "%.*s - %.*s", ULY_STR_ARG(uly_dim_text(b->c, x)), ULY_STR_ARG(uly_dim_text(b->c, y)));
+  ULY_CHECK_ERROR(b->c, b->scope, loc, ULY_D(NOT_LINEAR), ULY_STR_ARG(text));
   return false;
 }
 
-static bool take_slice(bracket *b, const uly_ast_index *item) {
-  uly_checker *c = b->c;
-  uly_dim size = b->x.u.tensor->type.dims[b->dim];
-  bool drop = item->kind == ULY_AST_AT, open_end = !drop && !item->end;
-  int64_t begin = 0, end = uly_dim_is_const(size) ? size.add : 0;
-  if (item->begin && !get_bound(b, item->begin, size, &begin)) return false;
-  if (!drop && item->end && !get_bound(b, item->end, size, &end)) return false;
-  if (drop && __builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, begin);
-  if (open_end && begin == 0) return b->dim++, true;
-  if (open_end && !uly_dim_is_const(size)) {
-    uly_check_unsupported(c, item->loc, "a slice to the end of a dim known only at bind");
-    if (__builtin_add_overflow(begin, 1, &end)) return fail_range(b, item, size, begin, end);
+// A bound of a slice: a number or size; negative ones count from the end.
+static bool get_bound(bracket *b, const uly_ast_expr *expr, uly_dim size, uly_dim *out_written, uly_dim *out) {
+  uly_value value = uly_static_demand(b->c, uly_eval(b->c, b->scope, expr));
+  int64_t number;
+  if (value.kind != ULY_VALUE_SIZE) {
+    if (!uly_static_get_int(b->c, b->scope, expr->loc, value, "a bound of a slice", &number)) return false;
+    *out_written = uly_dim_const(number);
+  } else if (!uly_dim_linear(value.u.size, out_written)) {
+    uly_str text = uly_expr_print(b->c->arena, value.u.size, b->c->graph->symbols, b->c->graph->n_symbols);
+    ULY_CHECK_ERROR(b->c, b->scope, expr->loc, ULY_D(NOT_LINEAR), ULY_STR_ARG(text));
+    return false;
   }
-  if (uly_dim_is_const(size) ? begin < 0 || end > size.add || begin >= end : begin >= end && begin >= 0) return fail_range(b, item, size, begin, end);
-  uly_tensor_type type = b->x.u.tensor->type;
+  *out = *out_written;
+  if (is_negative(*out) && !uly_dim_apply(ULY_SC_ADD, size, *out_written, out)) return fail_linear(b, expr->loc, size, *out_written);
+  return uly_dim_check_terms(b->c, b->scope, expr->loc, *out);
+}
+
+// Says that a range, or an index, is not in the dim; as written.
+static bool fail_range(bracket *b, const uly_ast_index *item, uly_dim size, const range *r) {
+  uly_str text = uly_dim_text(b->c, size), begin = uly_dim_text(b->c, r->written_begin), end = uly_dim_text(b->c, r->written_end);
+  if (item->kind == ULY_AST_AT)
+    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(INDEX_OUTSIDE), ULY_STR_ARG(begin), b->dim, ULY_STR_ARG(text));
+  else
+    ULY_CHECK_ERROR(b->c, b->scope, item->loc, ULY_D(SLICE_RANGE), ULY_STR_ARG(begin), ULY_STR_ARG(end), b->dim, ULY_STR_ARG(text));
+  return false;
+}
+
+// How many indices the range has. What holds at some sizes and not at others is looked at when they are known.
+static bool count_range(bracket *b, const uly_ast_index *item, uly_dim size, const range *r, uly_dim *out_count) {
+  uly_dim behind;
+  bool comparable = uly_dim_apply(ULY_SC_SUB, size, r->end, &behind);
+  if (!uly_dim_apply(ULY_SC_SUB, r->end, r->begin, out_count)) return fail_linear(b, item->loc, r->end, r->begin);
+  bool empty = uly_dim_is_const(*out_count) ? out_count->add < 1 : is_negative(*out_count);
+  if (is_negative(r->begin) || empty || (comparable && is_negative(behind))) return fail_range(b, item, size, r);
+  return uly_dim_check_terms(b->c, b->scope, item->loc, *out_count);
+}
+
+static uly_value slice(uly_checker *c, uly_loc loc, uly_value x, int32_t dim, const range *r, uly_dim count, bool drop) {
+  uly_tensor_type type = x.u.tensor->type;
+  type.dims[dim] = count;
   if (drop) {
-    memmove(&type.dims[b->dim], &type.dims[b->dim + 1], sizeof *type.dims * (size_t)(type.rank - b->dim - 1));
+    memmove(&type.dims[dim], &type.dims[dim + 1], sizeof *type.dims * (size_t)(type.rank - dim - 1));
     type.rank--;
-  } else {
-    type.dims[b->dim] = uly_dim_const(end - begin);
-    if (open_end && !uly_dim_is_const(size)) type.dims[b->dim] = (uly_dim){size.symbol, size.mul, size.add - begin};
   }
-  uly_graph_value *value = uly_build_value(c, ULY_OP_SLICE, b->expr->loc, &type, &b->x.u.tensor, 1);
-  value->u.slice.dim = b->dim;
-  value->u.slice.begin = begin;
-  value->u.slice.end = end;
+  uly_graph_value *value = uly_build_value(c, ULY_OP_SLICE, loc, &type, &x.u.tensor, 1);
+  value->u.slice.dim = dim;
+  value->u.slice.begin = r->begin;
+  value->u.slice.end = r->end;
   value->u.slice.drop = drop;
-  b->x = uly_build_tensor(value, b->x.weak);
+  return uly_build_tensor(value, x.weak);
+}
+
+uly_value uly_build_slice(uly_checker *c, uly_loc loc, uly_value x, int32_t dim, uly_dim begin, uly_dim end) {
+  range r = {.begin = begin, .end = end};
+  uly_dim count;
+  bool linear = uly_dim_apply(ULY_SC_SUB, end, begin, &count);
+  ULY_ASSERT(linear);
+  return slice(c, loc, x, dim, &r, count, false);
+}
+
+static bool take_slice(bracket *b, const uly_ast_index *item) {
+  uly_dim size = b->x.u.tensor->type.dims[b->dim], zero = uly_dim_const(0), count;
+  range r = {zero, size, zero, size};
+  bool drop = item->kind == ULY_AST_AT;
+  if (item->begin && !get_bound(b, item->begin, size, &r.written_begin, &r.begin)) return false;
+  if (!drop && item->end && !get_bound(b, item->end, size, &r.written_end, &r.end)) return false;
+  if (drop && !uly_dim_apply(ULY_SC_ADD, r.begin, uly_dim_const(1), &r.end)) return fail_range(b, item, size, &r);
+  if (!drop && uly_dim_equal(r.begin, zero) && uly_dim_equal(r.end, size)) return b->dim++, true;
+  if (!count_range(b, item, size, &r, &count)) return false;
+  b->x = slice(b->c, b->expr->loc, b->x, b->dim, &r, count, drop);
   b->dim += !drop;
   return true;
 }

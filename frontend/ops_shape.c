@@ -1,12 +1,11 @@
 // Functions that move elements, sum them, or change their dtype.
 #include "frontend/calls.h"
+#include "frontend/dim_groups.h"
 
 #include <math.h>
 
-static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type, int32_t dim) {
-  uly_graph_value *value = uly_build_value(call->c, op, call->ast->loc, type, &call->args[0].u.tensor, 1);
-  value->u.along.dim = dim;
-  return uly_build_tensor(value, call->args[0].weak);
+static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type) {
+  return uly_build_tensor(uly_build_value(call->c, op, call->ast->loc, type, &call->args[0].u.tensor, 1), call->args[0].weak);
 }
 
 // ---- cast -----------------------------------------------------------------------------------------------------------------------------------------------------
@@ -51,14 +50,7 @@ static uly_value build_sum(uly_call *call, uly_dim *out_size) {
   uly_graph_value *x = call->args[SUM_X].u.tensor;
   uly_tensor_type type = x->type;
   *out_size = type.dims[dim];
-  if (type.dtype == ULY_BOOL) {
-    ULY_CHECK_ERROR(call->c, call->scope, call->locs[SUM_X], ULY_D(FLOAT_WANTED), 1, "x", "bool");
-    return uly_poison();
-  }
-  if (!uly_dtype_get(type.dtype)->is_float) {
-    type.dtype = ULY_I64;
-    uly_check_unsupported(call->c, call->ast->loc, "a sum of ints");
-  }
+  if (!uly_dtype_get(type.dtype)->is_float) type.dtype = ULY_I64;
   if (keep) {
     type.dims[dim] = uly_dim_const(1);
   } else {
@@ -78,7 +70,6 @@ uly_value uly_build_sum(uly_call *call) {
 
 uly_value uly_build_mean(uly_call *call) {
   uly_dim size;
-  if (!uly_call_float_tensor(call, SUM_X)) return uly_poison();
   uly_value sum = build_sum(call, &size);
   if (sum.kind == ULY_VALUE_POISON) return sum;
   uly_value count = uly_dim_value(call->c, size);
@@ -88,40 +79,21 @@ uly_value uly_build_mean(uly_call *call) {
 
 uly_value uly_build_softmax(uly_call *call) {
   if (!uly_call_rank(call, 0, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0)) return uly_poison();
-  const uly_tensor_type *type = &call->args[0].u.tensor->type;
-  return build(call, ULY_OP_SOFTMAX, type, type->rank - 1);
+  return build(call, ULY_OP_SOFTMAX, &call->args[0].u.tensor->type);
 }
 
 // ---- reshape, split, concat, transpose ------------------------------------------------------------------------------------------------------------------------
 
-// A number of elements: a constant times dims that are not constant, sorted.
-typedef struct product {
-  int64_t constant;
-  uly_dim dims[ULY_GRAPH_MAX_DIMS];
-  int32_t n;
-} product;
-
-static bool element_count(const uly_tensor_type *type, product *out) {
-  *out = (product){.constant = 1};
-  for (int32_t i = 0; i < type->rank; i++) {
-    uly_dim dim = type->dims[i];
-    int64_t factor = uly_dim_is_const(dim) ? dim.add : dim.add == 0 ? dim.mul : 1;
-    if (__builtin_mul_overflow(out->constant, factor, &out->constant)) return false;
-    if (uly_dim_is_const(dim)) continue;
-    if (dim.add == 0) dim.mul = 1;
-    int32_t at = out->n++;
-    for (; at > 0 && (out->dims[at - 1].symbol > dim.symbol || (out->dims[at - 1].symbol == dim.symbol && out->dims[at - 1].mul > dim.mul)); at--)
-      out->dims[at] = out->dims[at - 1];
-    out->dims[at] = dim;
+// Where a dim that the grid splits would not be one that it splits alike.
+static bool check_split_dims(uly_call *call, const uly_tensor_type *from, const uly_tensor_type *to) {
+  const uly_graph *g = call->c->graph;
+  for (int32_t i = 0; i < g->n_axes; i++) {
+    int32_t d = uly_axis_dim(&g->axes[i], from), becomes = d < 0 ? -1 : uly_dim_reshaped(from, to, d);
+    if (becomes == uly_axis_dim(&g->axes[i], to)) continue;
+    uly_str a = uly_shape_text(call->c, from), b = uly_shape_text(call->c, to), dim = uly_dim_text(call->c, from->dims[d < 0 ? 0 : d]);
+    ULY_CHECK_ERROR(call->c, call->scope, call->locs[1], ULY_D(RESHAPE_SPLIT), ULY_STR_ARG(a), ULY_STR_ARG(b), ULY_STR_ARG(g->axes[i].name), ULY_STR_ARG(dim));
+    return false;
   }
-  return true;
-}
-
-static bool same_count(const uly_tensor_type *a, const uly_tensor_type *b) {
-  product x, y;
-  if (!element_count(a, &x) || !element_count(b, &y) || x.constant != y.constant || x.n != y.n) return false;
-  for (int32_t i = 0; i < x.n; i++)
-    if (!uly_dim_equal(x.dims[i], y.dims[i])) return false;
   return true;
 }
 
@@ -141,8 +113,10 @@ uly_value uly_build_reshape(uly_call *call) {
   }
   for (int32_t i = 0; i < dims->u.list.n; i++)
     if (!uly_dim_of_value(c, call->scope, call->locs[DIMS], dims->u.list.items[i], &type.dims[type.rank++])) return uly_poison();
-  if (same_count(&type, &call->args[X].u.tensor->type)) return build(call, ULY_OP_RESHAPE, &type, 0);
-  uly_str from = uly_shape_text(c, &call->args[X].u.tensor->type), to = uly_shape_text(c, &type);
+  uly_dim_group groups[ULY_MAX_DIM_GROUPS];
+  const uly_tensor_type *x = &call->args[X].u.tensor->type;
+  if (uly_dim_groups(x, &type, groups) >= 0) return check_split_dims(call, x, &type) ? build(call, ULY_OP_RESHAPE, &type) : uly_poison();
+  uly_str from = uly_shape_text(c, x), to = uly_shape_text(c, &type);
   ULY_CHECK_ERROR(c, call->scope, call->locs[DIMS], ULY_D(RESHAPE_COUNT), ULY_STR_ARG(from), ULY_STR_ARG(to));
   return uly_poison();
 }
@@ -154,7 +128,7 @@ uly_value uly_build_split(uly_call *call) {
   if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS)) return uly_poison();
   uly_tensor_type type = call->args[X].u.tensor->type;
   uly_dim last = type.dims[type.rank - 1];
-  int32_t n = sizes->u.list.n;
+  int32_t n = sizes->kind == ULY_VALUE_LIST ? sizes->u.list.n : 0;
   int64_t total = 0, widths[ULY_MAX_OPERANDS];
   if (sizes->kind != ULY_VALUE_LIST || n < 1 || n > ULY_MAX_OPERANDS) {
     ULY_CHECK_ERROR(c, call->scope, call->locs[SIZES], ULY_D(STATIC_WANTED), "the sizes of split", "a list of 1 to 24 ints", uly_value_describe(sizes));
@@ -172,14 +146,14 @@ uly_value uly_build_split(uly_call *call) {
     ULY_CHECK_ERROR(c, call->scope, call->locs[SIZES], ULY_D(SPLIT_SUM), total, ULY_STR_ARG(text));
     return uly_poison();
   }
+  if (n == 1) return call->args[X];
   uly_value tuple = {.kind = ULY_VALUE_TUPLE, .u.list = {ULY_NEW_ARRAY(c->arena, uly_value, n), n}};
-  type.dims[type.rank - 1] = uly_dim_const(widths[0]);
-  uly_value first = build(call, ULY_OP_SPLIT, &type, type.rank - 1);
+  int64_t begin = 0;
   for (int32_t i = 0; i < n; i++) {
-    type.dims[type.rank - 1] = uly_dim_const(widths[i]);
-    tuple.u.list.items[i] = uly_build_tensor(uly_build_result(c, first.u.tensor, i, &type), first.weak);
+    tuple.u.list.items[i] = uly_build_slice(c, call->ast->loc, call->args[X], type.rank - 1, uly_dim_const(begin), uly_dim_const(begin + widths[i]));
+    begin += widths[i];
   }
-  return n == 1 ? tuple.u.list.items[0] : tuple;
+  return tuple;
 }
 
 // Without their last dims, which are joined.
@@ -213,9 +187,7 @@ uly_value uly_build_concat(uly_call *call) {
   for (int32_t i = 1; i < call->n; i++)
     if (!join_last(call, i, &type)) return uly_poison();
   if (call->n == 1) return call->args[0];
-  uly_graph_value *value = uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n);
-  value->u.along.dim = type.rank - 1;
-  return uly_build_tensor(value, weak);
+  return uly_build_tensor(uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n), weak);
 }
 
 uly_value uly_build_transpose(uly_call *call) {
@@ -241,11 +213,27 @@ uly_value uly_build_shift_by(uly_checker *c, uly_loc loc, uly_value x, int64_t n
   return uly_build_tensor(value, x.weak);
 }
 
+// What stands where there is no row: a number that the dtype has.
+static bool get_fill(uly_call *call, int32_t index, uly_dtype dtype, double *out) {
+  uly_value value = call->args[index];
+  if (dtype == ULY_BOOL) {
+    bool set;
+    if (!uly_static_get_bool(call->c, call->scope, call->locs[index], value, "`fill`", &set)) return false;
+    return *out = set, true;
+  }
+  if (!uly_static_get_float(call->c, call->scope, call->locs[index], value, "`fill`", out)) return false;
+  if (uly_dtype_get(dtype)->is_float) return true;
+  double least = dtype == ULY_I32 ? INT32_MIN : dtype == ULY_U8 ? 0.0 : -0x1p53, most = dtype == ULY_I32 ? INT32_MAX : dtype == ULY_U8 ? UINT8_MAX : 0x1p53;
+  if (*out == floor(*out) && *out >= least && *out <= most) return true;
+  ULY_CHECK_ERROR(call->c, call->scope, call->locs[index], ULY_D(FILL_RANGE), uly_dtype_name(dtype), *out);
+  return false;
+}
+
 uly_value uly_build_shift(uly_call *call) {
   enum { X, N, FILL };
   int64_t n;
   double fill = 0.0;
   if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS) || !uly_static_get_int(call->c, call->scope, call->locs[N], call->args[N], "`n`", &n)) return uly_poison();
-  if (call->given[FILL] && !uly_static_get_float(call->c, call->scope, call->locs[FILL], call->args[FILL], "`fill`", &fill)) return uly_poison();
+  if (call->given[FILL] && !get_fill(call, FILL, call->args[X].u.tensor->type.dtype, &fill)) return uly_poison();
   return uly_build_shift_by(call->c, call->ast->loc, call->args[X], n, fill);
 }

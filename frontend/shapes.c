@@ -15,10 +15,10 @@ uly_value uly_dim_value(uly_checker *c, uly_dim dim) {
   return (uly_value){.kind = ULY_VALUE_SIZE, .u.size = expr};
 }
 
-static bool linear_op(uly_scalar op, uly_dim a, uly_dim b, uly_dim *out) {
+bool uly_dim_apply(uly_scalar op, uly_dim a, uly_dim b, uly_dim *out) {
   bool overflow = false;
   switch (op) {
-  case ULY_SC_NEG: return linear_op(ULY_SC_SUB, uly_dim_const(0), a, out);
+  case ULY_SC_NEG: return uly_dim_apply(ULY_SC_SUB, uly_dim_const(0), a, out);
   case ULY_SC_ADD:
   case ULY_SC_SUB:
     if (a.symbol >= 0 && b.symbol >= 0 && a.symbol != b.symbol) return false;
@@ -51,11 +51,19 @@ bool uly_dim_linear(const uly_expr *size, uly_dim *out) {
       dims[i] = uly_dim_const(node->value.i);
     else if (node->op == ULY_SC_SIZE)
       dims[i] = (uly_dim){node->index, 1, 0};
-    else if (!linear_op((uly_scalar)node->op, dims[node->args[0]], dims[node->args[node->n_args > 1 ? 1 : 0]], &dims[i]))
+    else if (!uly_dim_apply((uly_scalar)node->op, dims[node->args[0]], dims[node->args[node->n_args > 1 ? 1 : 0]], &dims[i]))
       return false;
   }
   *out = dims[size->n_nodes - 1];
   return true;
+}
+
+bool uly_dim_check_terms(uly_checker *c, uly_scope *scope, uly_loc loc, uly_dim dim) {
+  const int64_t most = INT64_C(1) << ULY_MAX_TENSOR_LOG2_BYTES;
+  if (uly_dim_is_const(dim) || (dim.mul >= 1 && dim.mul <= most && dim.add >= -most && dim.add <= most)) return true;
+  uly_str text = uly_dim_text(c, dim);
+  ULY_CHECK_ERROR(c, scope, loc, ULY_D(DIM_TERMS), ULY_STR_ARG(text), ULY_MAX_TENSOR_LOG2_BYTES);
+  return false;
 }
 
 bool uly_dim_of_value(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value value, uly_dim *out) {
@@ -63,13 +71,7 @@ bool uly_dim_of_value(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value v
   int64_t size;
   if (value.kind == ULY_VALUE_SIZE && uly_dim_linear(value.u.size, out) && uly_dim_is_const(*out)) value = uly_static_int(out->add);
   if (value.kind == ULY_VALUE_SIZE) {
-    const int64_t most = INT64_C(1) << ULY_MAX_TENSOR_LOG2_BYTES;
-    if (uly_dim_linear(value.u.size, out)) {
-      if (out->mul >= 1 && out->mul <= most && out->add >= -most && out->add <= most) return true;
-      uly_str dim = uly_dim_text(c, *out);
-      ULY_CHECK_ERROR(c, scope, loc, ULY_D(DIM_TERMS), ULY_STR_ARG(dim), ULY_MAX_TENSOR_LOG2_BYTES);
-      return false;
-    }
+    if (uly_dim_linear(value.u.size, out)) return uly_dim_check_terms(c, scope, loc, *out);
     uly_str text = uly_expr_print(c->arena, value.u.size, c->graph->symbols, c->graph->n_symbols);
     ULY_CHECK_ERROR(c, scope, loc, ULY_D(NOT_LINEAR), ULY_STR_ARG(text));
     return false;

@@ -99,9 +99,14 @@ static int add_attrs(const builder *b, const uly_graph_value *v, MlirNamedAttrib
     break;
   case ULY_OP_SLICE:
     attrs[n++] = uly_ir_attr(ir, "dim", uly_ir_i64(ir, v->u.slice.dim));
-    attrs[n++] = uly_ir_attr(ir, "begin", uly_ir_i64(ir, v->u.slice.begin));
-    attrs[n++] = uly_ir_attr(ir, "end", uly_ir_i64(ir, v->u.slice.end));
+    attrs[n++] = uly_ir_attr(ir, "begin", uly_ir_dim(ir, v->u.slice.begin));
+    attrs[n++] = uly_ir_attr(ir, "end", uly_ir_dim(ir, v->u.slice.end));
     if (v->u.slice.drop) attrs[n++] = uly_ir_attr(ir, "drop", uly_ir_unit(ir));
+    break;
+  case ULY_OP_SHIFT:
+    attrs[n++] = uly_ir_attr(ir, "dim", uly_ir_i64(ir, v->u.shift.dim));
+    attrs[n++] = uly_ir_attr(ir, "n", uly_ir_i64(ir, v->u.shift.n));
+    attrs[n++] = uly_ir_attr(ir, "fill", uly_ir_f64(ir, v->u.shift.fill));
     break;
   default: break;
   }

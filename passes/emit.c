@@ -175,7 +175,7 @@ static bool reads_in_place(const uly_emitter *e, MlirOperation writer, MlirValue
       MlirOperation op = mlirOpOperandGetOwner(use);
       uly_kind kind = uly_op_kind(op);
       int at = (int)mlirOpOperandGetOperandNumber(use);
-      bool norm = (kind == ULY_KIND_RMSNORM || kind == ULY_KIND_LAYERNORM) && at == 0;
+      bool norm = (kind == ULY_KIND_RMSNORM || kind == ULY_KIND_LAYERNORM || kind == ULY_KIND_SOFTMAX) && at == 0;
       if (!norm && !(kind == ULY_KIND_MAP && uly_map_is_pointwise(e->ir, op, at))) return false;
     }
   }
@@ -183,7 +183,9 @@ static bool reads_in_place(const uly_emitter *e, MlirOperation writer, MlirValue
 }
 
 // What such an operation makes stands where its operand does.
-static bool is_view(uly_kind kind) { return kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_CUT || kind == ULY_KIND_SLICE; }
+static bool is_view(uly_kind kind) {
+  return kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_RESHAPE || kind == ULY_KIND_CUT || kind == ULY_KIND_SLICE;
+}
 
 // Whether the iteration has done with carried argument |arg| when |writer| runs, so that its result may take the argument's place.
 static bool argument_is_dead(const uly_emitter *e, MlirValue arg, MlirBlock block, MlirOperation writer) {
@@ -342,10 +344,13 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
   case ULY_KIND_PARAM: return emit_param(e, op);
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
+  case ULY_KIND_RESHAPE:
   case ULY_KIND_CUT: return uly_emit_view(e, op);
   case ULY_KIND_GATHER: return uly_emit_gather(e, op);
   case ULY_KIND_ROPE: return uly_emit_rope(e, op);
   case ULY_KIND_SLICE: return uly_emit_slice(e, op);
+  case ULY_KIND_CONCAT: return uly_emit_concat(e, op);
+  case ULY_KIND_SHIFT: return uly_emit_shift(e, op);
   case ULY_KIND_EXCHANGE: return uly_emit_exchange(e, op);
   case ULY_KIND_ALL_GATHER: return uly_emit_all_gather(e, op);
   case ULY_KIND_REDUCE: return uly_emit_reduce(e, op);

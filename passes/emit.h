@@ -15,6 +15,7 @@ typedef struct uly_place {
   bool segmented;
   int32_t axis, seg_dim;
   uint32_t seg_first, seg_count;
+  uint32_t seg_base;   // what seg_first counts as the value's index 0, the own rank's; 0: the same
   uint32_t seg_offset; // where it begins in each segment, elements
 } uly_place;
 
@@ -71,7 +72,7 @@ typedef struct uly_emitter {
   uly_str *kernel_texts; // by kernel
   uint32_t cap_kernel_texts;
   uint32_t first_output; // tensor row of result 0
-  uint32_t when;         // node: whether the entry can run at these sizes, 1 or 0
+  uint32_t when;         // node: whether the entry can run at these sizes, as in uly_entry
 } uly_emitter;
 
 // The whole pass. NULL, with diagnostics, where something is not supported yet.
@@ -151,6 +152,7 @@ typedef struct uly_site {
   MlirBlock body;
 } uly_site;
 uly_place uly_site_place(const uly_site *site, MlirValue argument);
+uly_place uly_site_dense(const uly_site *site, MlirValue argument, int32_t n); // see uly_emit_dense
 MlirValue uly_site_return(const uly_site *site, int i);
 // A value that the kernel itself computes, x_j of its hook: what the body calls |value| is x_j · scale[c] + shift[c] (null where absent: arguments [N]).
 typedef struct uly_hook_input {
@@ -176,6 +178,8 @@ bool uly_emit_gather(uly_emitter *e, MlirOperation op);
 bool uly_emit_rope(uly_emitter *e, MlirOperation op);
 bool uly_emit_view(uly_emitter *e, MlirOperation op);
 bool uly_emit_slice(uly_emitter *e, MlirOperation op);
+bool uly_emit_concat(uly_emitter *e, MlirOperation op);
+bool uly_emit_shift(uly_emitter *e, MlirOperation op);
 bool uly_emit_exchange(uly_emitter *e, MlirOperation op);
 bool uly_emit_all_gather(uly_emitter *e, MlirOperation op);
 bool uly_emit_reduce(uly_emitter *e, MlirOperation op);
@@ -186,6 +190,16 @@ uly_sending *uly_emit_sending(uly_emitter *e, MlirOperation op);
 uly_operand uly_emit_peers(const uly_sending *s);
 // |bytes| of every rank, for everyone: one pointer a rank.
 uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis, uly_operand from, uint32_t bytes);
+// A part of a value for all: dim |dim| outermost, layout.local[dim] of it from this rank, which come behind |before| of the ranks in front of it; all of them |total|.
+typedef struct uly_share {
+  uly_dtype dtype;
+  uly_layout layout;
+  int32_t dim;
+  uint32_t before, total;
+  uly_place from;
+} uly_share;
+// Where the shares of all ranks stand then, as one value. The exchange is the program's last.
+uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share);
 // The exchange that |value| goes into and nowhere else, and as which operand: what makes |value| writes the message. Null where there is none, or nothing is fused.
 MlirOperation uly_emit_message_of(const uly_emitter *e, MlirValue value, int *out_operand);
 
@@ -201,5 +215,12 @@ typedef struct uly_move_end {
 void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
                    const uly_move_end *to);
 void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to);
+// A copy whose dims follow each other as the spec writes them.
+uly_place uly_emit_row_major(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from);
+// Whether dims order[first, end) stand in memory as one dim would.
+bool uly_is_flat(uly_emitter *e, const uly_layout *layout, const uint32_t *stride, int32_t first, int32_t end);
+// The value with its last |n| dims like that: itself, or a copy. What kernels that take no strides of them want.
+bool uly_place_is_dense(uly_emitter *e, const uly_type *type, const uly_place *place, int32_t n);
+uly_place uly_emit_dense(uly_emitter *e, MlirOperation op, const uly_type *type, uly_place place, int32_t n);
 
 #endif

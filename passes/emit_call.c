@@ -101,6 +101,11 @@ uly_place uly_site_place(const uly_site *site, MlirValue argument) {
   return uly_emit_whole(site->e, mlirOperationGetOperand(site->call, mlirBlockArgumentGetArgNumber(argument)));
 }
 
+uly_place uly_site_dense(const uly_site *site, MlirValue argument, int32_t n) {
+  uly_type type = uly_type_of(site->e->ir, argument);
+  return uly_emit_dense(site->e, site->call, &type, uly_site_place(site, argument), n);
+}
+
 MlirValue uly_site_return(const uly_site *site, int i) { return mlirOperationGetOperand(mlirBlockGetTerminator(site->body), i); }
 
 static bool is_const(const uly_program *p, uint32_t node, int64_t value) { return p->nodes[node].kind == ULY_NODE_CONST && p->nodes[node].value == value; }

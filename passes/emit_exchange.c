@@ -193,26 +193,25 @@ static void order_with_first(const uly_layout *layout, int32_t first, int32_t *o
     if (layout->order[i] != first) order[n++] = layout->order[i];
 }
 
-// Everyone gets |sizes| elements of |from| from each rank, dim |dim| outermost: rows of them at the sender, all of them |total|. Returns where they stand.
-static uly_place gather(uly_emitter *e, MlirOperation op, int32_t axis, uly_dtype dtype, const uly_layout *layout, const uint32_t *sizes, int32_t dim,
-                        uint32_t row_start, uint32_t total, uly_place from) {
+uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share) {
   uly_program *p = e->program;
+  const uly_layout *layout = &share->layout;
   int32_t order[ULY_GRAPH_MAX_DIMS];
-  order_with_first(layout, dim, order);
-  uly_move_end source = {.place = from}, to = {.peers = true, .axis = axis, .cut = -1, .offset = ULY_NONE};
+  order_with_first(layout, share->dim, order);
+  uly_move_end source = {.place = share->from}, to = {.peers = true, .axis = axis, .cut = -1, .offset = ULY_NONE};
   uint32_t n = one(e);
-  for (int32_t i = layout->rank - 1; i >= 0; i--) to.place.stride[order[i]] = n, n = i ? uly_mul(p, n, sizes[order[i]]) : n;
+  for (int32_t i = layout->rank - 1; i >= 0; i--) to.place.stride[order[i]] = n, n = i ? uly_mul(p, n, layout->local[order[i]]) : n;
   uly_exchange x = {.axis = (uint32_t)axis,
-                    .unit = uly_scale(p, n, uly_dtype_bytes(dtype)),
-                    .rows = sizes[dim],
-                    .row_start = row_start,
+                    .unit = uly_scale(p, n, uly_dtype_bytes(share->dtype)),
+                    .rows = layout->local[share->dim],
+                    .row_start = share->before,
                     .cols = one(e),
                     .col_start = zero(e),
-                    .dtype = dtype,
+                    .dtype = share->dtype,
                     .flags = ULY_EXCHANGE_GATHER};
-  uint32_t exchange = add_exchange(e, op, x, total, sizes[dim], "all-gather");
+  uint32_t exchange = add_exchange(e, op, x, share->total, x.rows, "all-gather");
   to.place.operand = (uly_operand){.kind = ULY_OPERAND_PEERS, .index = exchange, .offset = ULY_NONE};
-  uly_emit_move(e, op, dtype, layout->rank, order, sizes, &source, &to);
+  uly_emit_move(e, op, share->dtype, layout->rank, order, layout->local, &source, &to);
   add_step(e, op, ULY_STEP_SEND, exchange);
   add_step(e, op, ULY_STEP_WAIT, exchange);
   to.place.operand = uly_emit_buffer_operand(e, p->exchanges[exchange].receive);
@@ -225,61 +224,19 @@ bool uly_emit_all_gather(uly_emitter *e, MlirOperation op) {
   uly_layout layout = uly_layout_of(e->program, &e->ir->names, &type);
   int32_t dim = type.dist[axis].dim;
   if (type.dist[axis].kind != ULY_DIST_SPLIT) return uly_emit_unsupported(e, op, "gathering anything but a split");
-  uly_place from = uly_emit_whole(e, operand(op, 0));
-  uly_emit_set_place(e, uly_op_result(op, 0), gather(e, op, axis, type.tensor.dtype, &layout, layout.local, dim, layout.start[dim], layout.global[dim], from));
+  uly_share share = {.dtype = type.tensor.dtype, .layout = layout, .dim = dim, .before = layout.start[dim], .total = layout.global[dim]};
+  share.from = uly_emit_whole(e, operand(op, 0));
+  uly_emit_set_place(e, uly_op_result(op, 0), uly_emit_gather_shares(e, op, axis, &share));
   return true;
 }
 
 uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis, uly_operand from, uint32_t bytes) {
   uly_program *p = e->program;
   uint32_t rank = uly_program_node(p, (uly_node){.kind = ULY_NODE_AXIS_RANK, .value = axis});
-  uly_layout layout = {.rank = 2, .order = {0, 1}};
-  uint32_t sizes[] = {one(e), bytes};
-  uly_place source = {.operand = from, .stride = {bytes, one(e)}};
-  uly_place to = gather(e, op, axis, ULY_U8, &layout, sizes, 0, rank, uly_layout_axis_size(p, axis), source);
+  uly_share share = {.dtype = ULY_U8, .layout = {.rank = 2, .order = {0, 1}, .local = {one(e), bytes}}, .before = rank, .total = uly_layout_axis_size(p, axis)};
+  share.from = (uly_place){.operand = from, .stride = {bytes, one(e)}};
+  uly_place to = uly_emit_gather_shares(e, op, axis, &share);
   uint32_t exchange = p->n_exchanges - 1;
   ULY_ASSERT(p->exchanges[exchange].receive == to.operand.index);
   return (uly_operand){.kind = ULY_OPERAND_SEGMENTS, .index = exchange, .offset = ULY_NONE};
-}
-
-// ---- slices
-
-static uint32_t op2(uly_emitter *e, uly_node_kind kind, uint32_t a, uint32_t b) { return uly_program_op(e->program, kind, a, b); }
-
-// The result's place from that of the sliced value: the dim is gone, or begins elsewhere.
-static uly_place drop_dim(uly_place place, int32_t dim, bool drop) {
-  for (int32_t d = dim; drop && d + 1 < ULY_GRAPH_MAX_DIMS; d++) place.stride[d] = place.stride[d + 1];
-  return place;
-}
-
-// The entry runs only where the dim reaches |end|.
-static void require_size(uly_emitter *e, uint32_t size, uint32_t end) {
-  uint32_t enough = op2(e, ULY_NODE_MAX, zero(e), uly_add(e->program, op2(e, ULY_NODE_SUB, size, end), one(e)));
-  e->when = op2(e, ULY_NODE_MIN, e->when, op2(e, ULY_NODE_MIN, enough, one(e)));
-}
-
-bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
-  uly_program *p = e->program;
-  uly_type type = uly_type_of(e->ir, operand(op, 0));
-  uly_layout layout = uly_layout_of(p, &e->ir->names, &type);
-  int32_t dim = (int32_t)uly_op_i64(op, "dim", 0), axis = -1;
-  uint32_t begin = uly_program_const(p, uly_op_i64(op, "begin", 0)), end = uly_program_const(p, uly_op_i64(op, "end", 0));
-  uly_place from = uly_emit_whole(e, operand(op, 0));
-  require_size(e, layout.global[dim], end);
-  for (int32_t a = 0; a < type.n_axes; a++)
-    if (uly_dist_cuts(type.dist[a], dim)) axis = a;
-  if (axis >= 0) {
-    // What this rank holds of the slice: [low, low + count) of the dim.
-    uint32_t low = op2(e, ULY_NODE_MAX, begin, layout.start[dim]), stop = op2(e, ULY_NODE_MIN, end, uly_add(p, layout.start[dim], layout.local[dim]));
-    uint32_t count = op2(e, ULY_NODE_MAX, op2(e, ULY_NODE_SUB, stop, low), zero(e)), sizes[ULY_GRAPH_MAX_DIMS];
-    memcpy(sizes, layout.local, sizeof sizes);
-    sizes[dim] = count;
-    uint32_t at = uly_program_node(p, (uly_node){.kind = ULY_NODE_SELECT, .a = count, .b = op2(e, ULY_NODE_SUB, low, layout.start[dim]), .c = zero(e)});
-    from = uly_emit_offset(e, from, uly_mul(p, at, from.stride[dim]), type.tensor.dtype);
-    from = gather(e, op, axis, type.tensor.dtype, &layout, sizes, dim, peer_node(e, ULY_NODE_PEER_BEFORE, count, axis), op2(e, ULY_NODE_SUB, end, begin), from);
-  } else {
-    from = uly_emit_offset(e, from, uly_mul(p, begin, from.stride[dim]), type.tensor.dtype);
-  }
-  uly_emit_set_place(e, uly_op_result(op, 0), drop_dim(from, dim, uly_op_has(op, "drop")));
-  return true;
 }

@@ -52,22 +52,11 @@ static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
   return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * k * ULY_PANEL * 4);
 }
 
-// Where a weight stands row by row, one behind the other: itself, or a copy.
-static uly_operand dense_weight(const uly_site *site, MlirValue argument) {
-  uly_emitter *e = site->e;
-  uly_place from = uly_site_place(site, argument);
-  uly_type type = uly_type_of(e->ir, argument);
-  if (from.stride[1] == uly_program_const(e->program, 1) && from.stride[0] == uly_program_const(e->program, const_dim(&type, 1))) return from.operand;
-  uly_place dense = uly_emit_buffer(e, &type, "weight");
-  uly_emit_copy(e, site->call, &type, &from, &dense);
-  return dense.operand;
-}
-
 static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to) {
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .group = d->group, .rope = d->rope};
-  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) uly_call_set_op(&c, ULY_PACK_W0 + i, dense_weight(site, operand(p->linear[i], 1)), ULY_READ);
+  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) uly_call_set_op(&c, ULY_PACK_W0 + i, uly_site_dense(site, operand(p->linear[i], 1), 2).operand, ULY_READ);
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
   uly_call_end(&c, uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope)), ULY_NONE, "pack");
 }
@@ -111,15 +100,22 @@ static void set_input(uly_call_builder *c, const uly_site *site, MlirValue x, co
   uly_place place = uly_emit_place(e, outside);
   int32_t last = space->layout.rank - 1;
   bool offset = place.segmented && place.seg_offset != uly_program_const(e->program, 0);
-  if (place.segmented && (place.seg_dim != last || offset)) place = uly_emit_whole(e, outside);
+  if (place.segmented && (place.seg_dim != last || offset || last > 2)) place = uly_emit_whole(e, outside);
+  if (!place.segmented && !(uly_place_is_dense(e, &space->type, &place, 1) && uly_is_flat(e, &space->layout, place.stride, 1, last))) {
+    uly_place from = place;
+    place = uly_emit_buffer(e, &space->type, "rows");
+    uly_emit_copy(e, site->call, &space->type, &from, &place);
+  }
   int32_t axis = place.segmented ? place.axis : -1;
   uint32_t zero = uly_program_const(e->program, 0), one = uly_program_const(e->program, 1);
   uly_call_set_op(c, ULY_GEMM_X, place.operand, ULY_READ);
   uly_call_set_peers(c, ULY_GEMM_X_S, last > 0 ? place.stride[space->layout.order[0]] : zero, axis);
-  uly_call_set_peers(c, ULY_GEMM_X_B, last > 1 ? place.stride[space->layout.order[1]] : zero, axis);
+  uly_call_set_peers(c, ULY_GEMM_X_B, last > 1 ? place.stride[space->layout.order[last - 1]] : zero, axis);
   uly_call_set_peers(c, ULY_GEMM_X_K, place.segmented ? place.seg_count : space->layout.local[last], axis);
   uly_call_set_val(c, ULY_GEMM_ROWS, last > 0 ? space->layout.local[space->layout.order[0]] : one);
-  uly_call_set_val(c, ULY_GEMM_BATCH, last > 1 ? space->layout.local[space->layout.order[1]] : one);
+  uint32_t batch = one; // all dims between the first and the last
+  for (int32_t i = 1; i < last; i++) batch = uly_mul(e->program, batch, space->layout.local[space->layout.order[i]]);
+  uly_call_set_val(c, ULY_GEMM_BATCH, batch);
 }
 
 static void set_angles(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space) {
@@ -150,11 +146,16 @@ static void set_output(uly_call_builder *c, const uly_site *site, int i, const u
     s->written |= 1u << j;
     return;
   }
+  int32_t last = space->layout.rank - 1;
   uly_place to = uly_emit_dest(c->e, result);
+  if (last > 2 && !uly_is_flat(c->e, &space->layout, to.stride, 1, last)) {
+    uly_type type = uly_type_of(c->e->ir, result);
+    to = uly_emit_buffer(c->e, &type, "rows");
+  }
   uly_emit_set_place(c->e, result, to);
   uly_call_set_op(c, ULY_GEMM_OUT + i, to.operand, ULY_WRITE);
-  if (space->layout.rank > 1) uly_call_set_val(c, ULY_GEMM_OUT_S + i, to.stride[space->layout.order[0]]);
-  if (space->layout.rank > 2) uly_call_set_val(c, ULY_GEMM_OUT_B + i, to.stride[space->layout.order[1]]);
+  if (last > 0) uly_call_set_val(c, ULY_GEMM_OUT_S + i, to.stride[space->layout.order[0]]);
+  if (last > 1) uly_call_set_val(c, ULY_GEMM_OUT_B + i, to.stride[space->layout.order[last - 1]]);
 }
 
 // The output of a linear whose rows go into a loss: their statistics, which the loss is then made of.
@@ -186,6 +187,17 @@ static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *
   uly_hook_build(c, site, p->map, space, inputs, n, hook);
 }
 
+// Whether the result goes into an exchange that gives each rank its heads, of which the kernel knows where they begin.
+static bool feeds_message(const uly_site *site, const part *p) {
+  int j;
+  MlirOperation exchange = uly_emit_message_of(site->e, uly_op_result(site->call, 0), &j);
+  if (is_null(exchange) || is_null(p->heads)) return false;
+  uly_type from = uly_type_of(site->e->ir, operand(exchange, j)), to = uly_type_of(site->e->ir, uly_op_result(exchange, j));
+  for (int32_t a = 0; a < to.n_axes; a++)
+    if (!uly_dist_equal(from.dist[a], to.dist[a])) return to.dist[a].dim == to.tensor.rank - 2;
+  return false;
+}
+
 bool uly_emit_gemm(const uly_site *site) {
   uly_emitter *e = site->e;
   part parts[ULY_GEMM_MAX_PARTS];
@@ -193,11 +205,7 @@ bool uly_emit_gemm(const uly_site *site) {
   for (int i = 0; i < n; i++) parts[i] = read_part(site, i);
   uly_type x = uly_type_of(e->ir, operand(parts[0].linear[0], 0)), y = uly_type_of(e->ir, uly_op_result(parts[0].linear[0], 0));
   uly_space in = uly_space_of(e, &x), out = uly_space_of(e, &y);
-  if (x.tensor.rank > 3)
-    return uly_emit_unsupported(e, site->call, "a linear of a tensor with more than three dims");
-  int exchange_operand;
-  uly_gemm_desc gemm = {
-      .k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = !is_null(uly_emit_message_of(e, uly_op_result(site->call, 0), &exchange_operand))};
+  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0])};
   for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i]);
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);

@@ -1,4 +1,4 @@
-// emit: copies, views, and rope that no linear took in.
+// emit: copies, and rope that no linear took in.
 #include "passes/emit.h"
 
 static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
@@ -48,6 +48,7 @@ static void set_source(uly_call_builder *c, const run *r, int32_t bytes, const u
   uly_call_set_peers(c, ULY_MOVE_SRC_OFFSET, uly_scale(p, from->seg_offset, bytes), axis);
   uly_call_set_peers(c, ULY_MOVE_SRC_FIRST, from->seg_first, axis);
   uly_call_set_peers(c, ULY_MOVE_SRC_COUNT, from->seg_count, axis);
+  if (from->seg_base) uly_call_set_val(c, ULY_MOVE_SRC_BASE, from->seg_base);
 }
 
 static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, const uly_move_end *to) {
@@ -83,45 +84,32 @@ void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const
   uly_emit_move(e, op, type->tensor.dtype, layout.rank, layout.order, layout.local, &source, &target);
 }
 
-// ---- views
-
-static uly_place split_heads(uly_emitter *e, uly_place place, const uly_type *out) {
-  int32_t d = out->tensor.rank - 2;
-  uint32_t width = uly_layout_dim(e->program, out->tensor.dims[d + 1]);
-  place.stride[d + 1] = place.stride[d];
-  place.stride[d] = uly_mul(e->program, place.stride[d], width);
-  return place;
+uly_place uly_emit_row_major(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from) {
+  uly_layout layout = uly_layout_row_major(e->program, type);
+  uint32_t bytes = uly_scale(e->program, layout.elements, uly_dtype_bytes(type->tensor.dtype));
+  uly_place to = {.operand = uly_emit_buffer_operand(e, uly_emit_bytes(e, bytes, 0, "dense"))};
+  memcpy(to.stride, layout.stride, sizeof to.stride);
+  uly_emit_copy(e, op, type, from, &to);
+  return to;
 }
 
-// [.., H, D] as [.., H·D]: the heads follow each other wherever they stand. Segments of heads become segments of features.
-static uly_place merge_heads(uly_emitter *e, uly_place place, const uly_type *in) {
-  int32_t d = in->tensor.rank - 2;
-  if (place.segmented && place.seg_dim == d) {
-    uint32_t width = uly_layout_dim(e->program, in->tensor.dims[d + 1]);
-    place.seg_first = uly_mul(e->program, place.seg_first, width);
-    place.seg_count = uly_mul(e->program, place.seg_count, width);
+bool uly_is_flat(uly_emitter *e, const uly_layout *layout, const uint32_t *stride, int32_t first, int32_t end) {
+  for (int32_t i = first; i + 1 < end; i++) {
+    int32_t d = layout->order[i], next = layout->order[i + 1];
+    if (stride[d] != uly_mul(e->program, stride[next], layout->local[next])) return false;
   }
-  place.stride[d] = place.stride[d + 1];
-  return place;
-}
-
-static uly_place cut_share(uly_emitter *e, uly_place place, const uly_type *in, const uly_type *out) {
-  uly_layout from = uly_layout_of(e->program, &e->ir->names, in), to = uly_layout_of(e->program, &e->ir->names, out);
-  for (int32_t d = 0; d < to.rank; d++)
-    if (to.start[d] != from.start[d]) place = uly_emit_offset(e, place, uly_mul(e->program, uly_program_op(e->program, ULY_NODE_SUB, to.start[d], from.start[d]), place.stride[d]), in->tensor.dtype);
-  return place;
-}
-
-bool uly_emit_view(uly_emitter *e, MlirOperation op) {
-  MlirValue x = operand(op, 0), y = uly_op_result(op, 0);
-  uly_type in = uly_type_of(e->ir, x), out = uly_type_of(e->ir, y);
-  uly_kind kind = uly_op_kind(op);
-  uly_place place = kind == ULY_KIND_MERGE ? uly_emit_place(e, x) : uly_emit_whole(e, x);
-  if (kind == ULY_KIND_HEADS) place = split_heads(e, place, &out);
-  if (kind == ULY_KIND_MERGE) place = merge_heads(e, place, &in);
-  if (kind == ULY_KIND_CUT) place = cut_share(e, place, &in, &out);
-  uly_emit_set_place(e, y, place);
   return true;
+}
+
+bool uly_place_is_dense(uly_emitter *e, const uly_type *type, const uly_place *place, int32_t n) {
+  uly_layout layout = uly_layout_row_major(e->program, type);
+  for (int32_t d = layout.rank - n; d < layout.rank; d++)
+    if (place->stride[d] != layout.stride[d] && !uly_dim_equal(type->tensor.dims[d], uly_dim_const(1))) return false;
+  return true;
+}
+
+uly_place uly_emit_dense(uly_emitter *e, MlirOperation op, const uly_type *type, uly_place place, int32_t n) {
+  return uly_place_is_dense(e, type, &place, n) ? place : uly_emit_row_major(e, op, type, &place);
 }
 
 // ---- rope that no linear took in: first partners, second partners, and what is not turned, as elementwise code over R / 2 columns

@@ -3,6 +3,8 @@
 #include "passes/fuse.h"
 #include "runtime/kernel_abi.h"
 
+enum { MOST_DIMS = 3 }; // of what the kernel does behind a linear: it knows rows and a batch
+
 typedef struct chain {
   MlirOperation linear[2];             // the second one null, or the pair
   MlirOperation map, heads, rope, nll; // null where absent
@@ -36,6 +38,7 @@ static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirO
 static bool takes_map(const uly_fuse *fuse, MlirOperation map, MlirValue accumulator) {
   uly_map m = uly_map_read(fuse, map);
   uly_type out = uly_type_of(fuse->ir, uly_op_result(map, 0));
+  if (out.tensor.rank > MOST_DIMS) return false;
   return !m.expr.wide && out.tensor.dtype == ULY_F32 && uly_map_is_pointwise(fuse->ir, map, operand_number(map, accumulator));
 }
 
@@ -48,7 +51,8 @@ static chain grow(const uly_fuse *fuse, MlirOperation linear) {
     c.result = uly_op_result(user, 0);
     user = uly_single_user(fuse, c.result);
   }
-  if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && uly_type_of(fuse->ir, c.result).tensor.dtype == ULY_F32) {
+  uly_type type = uly_type_of(fuse->ir, c.result);
+  if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && type.tensor.dtype == ULY_F32 && type.tensor.rank <= MOST_DIMS) {
     c.nll = user;
     c.result = uly_op_result(user, 0);
     return c;

@@ -4,11 +4,12 @@
 
 static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
 
-// A sum over the last dim, where no rank holds a part of it, is done row by row; the others add rows up.
+// A sum of floats over the last dim, where no rank holds a part of it, is done row by row; the others add rows up.
 static const char *sum_kind(const uly_fuse *fuse, MlirOperation op) {
   uly_type in = uly_type_of(fuse->ir, mlirOperationGetOperand(op, 0));
   int64_t dim = uly_op_i64(op, "dim", 0);
   bool grid_dim = false;
+  if (!uly_dtype_get(in.tensor.dtype)->is_float) return "rowsum";
   for (int32_t a = 0; a < fuse->ir->names.n_axes; a++) grid_dim |= uly_type_row_dim(&fuse->ir->names, &in.tensor, a) == dim;
   return dim == in.tensor.rank - 1 && !grid_dim ? "rows" : "rowsum";
 }
@@ -17,6 +18,7 @@ static const char *kernel_kind(const uly_fuse *fuse, MlirOperation op) {
   switch (uly_op_kind(op)) {
   case ULY_KIND_RMSNORM:
   case ULY_KIND_LAYERNORM:
+  case ULY_KIND_SOFTMAX:
   case ULY_KIND_MAP: return "rows";
   case ULY_KIND_SUM: return sum_kind(fuse, op);
   case ULY_KIND_NLL: return "nll";
@@ -34,8 +36,10 @@ static bool plain_f32(const uly_fuse *fuse, MlirOperation map) {
 static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue x = mlirOperationGetOperand(op, 0);
   MlirOperation def = uly_value_op(x);
-  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(fuse, x)) || !plain_f32(fuse, def)) return (MlirOperation){NULL};
-  return def;
+  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(fuse, x))) return (MlirOperation){NULL};
+  uly_dtype dtype = uly_type_of(fuse->ir, x).tensor.dtype;
+  bool plain = dtype == ULY_I32 || dtype == ULY_I64 || dtype == ULY_BOOL || plain_f32(fuse, def); // ints: of a sum, which takes 64 bits of each term
+  return plain ? def : (MlirOperation){NULL};
 }
 
 // The map that a norm's or a row sum's result goes into, and nowhere else.
@@ -53,7 +57,7 @@ static void outline(uly_fuse *fuse, uly_ops ops, int at, const char *kind) {
   uly_group group = {.kind = kind};
   uly_kind k = uly_op_kind(op);
   MlirOperation before = {NULL}, after = {NULL};
-  if (k == ULY_KIND_RMSNORM || k == ULY_KIND_LAYERNORM || k == ULY_KIND_SUM || k == ULY_KIND_NLL) {
+  if (k == ULY_KIND_RMSNORM || k == ULY_KIND_LAYERNORM || k == ULY_KIND_SOFTMAX || k == ULY_KIND_SUM || k == ULY_KIND_NLL) {
     before = prologue(fuse, op);
     if (strcmp(kind, "rows") == 0) after = epilogue(fuse, op);
   }

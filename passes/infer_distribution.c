@@ -5,6 +5,7 @@
 //                used. Over one of the batch: shares of it, and of captured tensors where they are read at b alone, else those whole
 //   sums         over the split dim give partial sums, which are reduced where used
 //   slices       of the split dim give whole values
+//   softmax      of the split dim takes and gives whole values
 //   parameters   whole
 //   entries and loops  take and give rows
 // One walk in program order: operands are known before users. Axes are decided one after the other and do not see each other.

@@ -251,6 +251,7 @@ uly_str uly_ir_symbol_name(MlirAttribute symbol) { return str(mlirFlatSymbolRefA
 MlirAttribute uly_ir_dict_get(MlirAttribute dict, const char *name) { return mlirDictionaryAttrGetElementByName(dict, zref(name)); }
 MlirAttribute uly_ir_i64(const uly_ir *ir, int64_t n) { return mlirIntegerAttrGet(mlirIntegerTypeGet(ir->context, 64), n); }
 MlirAttribute uly_ir_f64(const uly_ir *ir, double x) { return mlirFloatAttrDoubleGet(ir->context, mlirF64TypeGet(ir->context), x); }
+MlirAttribute uly_ir_dim(const uly_ir *ir, uly_dim dim) { return uly_ir_str(ir, uly_encoding_print_dim(ir->arena, &ir->names, dim)); }
 MlirAttribute uly_ir_unit(const uly_ir *ir) { return mlirUnitAttrGet(ir->context); }
 MlirAttribute uly_ir_i64s(const uly_ir *ir, const int64_t *n, int count) { return mlirDenseI64ArrayGet(ir->context, count, n); }
 MlirAttribute uly_ir_array(const uly_ir *ir, const MlirAttribute *items, int count) { return mlirArrayAttrGet(ir->context, count, items); }
@@ -283,6 +284,10 @@ double uly_op_f64(MlirOperation op, const char *name, double otherwise) {
 uly_str uly_op_str(MlirOperation op, const char *name) {
   MlirAttribute attr = uly_op_attr(op, name);
   return mlirAttributeIsNull(attr) ? (uly_str){0} : uly_attr_str(attr);
+}
+
+bool uly_op_dim(const uly_ir *ir, MlirOperation op, const char *name, uly_dim *out_dim) {
+  return uly_encoding_parse_dim(ir->arena, &ir->names, uly_op_str(op, name), out_dim);
 }
 
 void uly_op_set(MlirOperation op, const char *name, MlirAttribute value) {

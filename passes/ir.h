@@ -58,6 +58,7 @@ uly_str uly_ir_symbol_name(MlirAttribute symbol);
 MlirAttribute uly_ir_dict_get(MlirAttribute dict, const char *name); // null where it has none
 MlirAttribute uly_ir_i64(const uly_ir *ir, int64_t n);
 MlirAttribute uly_ir_f64(const uly_ir *ir, double x);
+MlirAttribute uly_ir_dim(const uly_ir *ir, uly_dim dim);
 MlirAttribute uly_ir_unit(const uly_ir *ir);
 MlirAttribute uly_ir_i64s(const uly_ir *ir, const int64_t *n, int count);
 MlirAttribute uly_ir_array(const uly_ir *ir, const MlirAttribute *items, int count);
@@ -71,6 +72,7 @@ bool uly_op_has(MlirOperation op, const char *name);
 int64_t uly_op_i64(MlirOperation op, const char *name, int64_t otherwise);
 double uly_op_f64(MlirOperation op, const char *name, double otherwise);
 uly_str uly_op_str(MlirOperation op, const char *name);                   // empty without one
+bool uly_op_dim(const uly_ir *ir, MlirOperation op, const char *name, uly_dim *out_dim); // false where the text is no dim
 void uly_op_set(MlirOperation op, const char *name, MlirAttribute value); // null: removes it
 // Access row |operand| of a map: the result dim that indexes dim |d| of the operand.
 int32_t uly_op_access(MlirOperation op, int operand, int32_t d);

@@ -2,7 +2,6 @@
 #include "passes/emit.h"
 
 static const char *const gemm_modes[] = {"plain", "pair", "rope half", "rope interleaved"};
-static const char *const rows_modes[] = {"map", "rmsnorm", "layernorm", "sum"};
 
 static void add_slots(uly_text *text, const char *name, const int32_t *slots, int n) {
   uly_text_add(text, " %s", name);
@@ -83,12 +82,18 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
   case ULY_KERNEL_ATTENTION: add_attention(&text, &kernel->u.attention); break;
   case ULY_KERNEL_ROWS: {
     const uly_rows_desc *r = &kernel->u.rows;
-    uly_text_add(&text, " %s cols=%lld eps=%a", rows_modes[r->mode], (long long)r->cols, r->eps);
+    uly_text_add(&text, " %s cols=%lld eps=%a", uly_rows_mode_name(r->mode), (long long)r->cols, r->eps);
     add_hook(&text, "in", &r->in);
     add_hook(&text, "out", &r->out);
     break;
   }
-  case ULY_KERNEL_ROWSUM: add_hook(&text, "term", &kernel->u.rowsum.term); break;
+  case ULY_KERNEL_ROWSUM:
+    if (kernel->u.rowsum.ints) uly_text_add(&text, " ints");
+    add_hook(&text, "term", &kernel->u.rowsum.term);
+    break;
+  case ULY_KERNEL_ROUND:
+    if (kernel->u.round.ints) uly_text_add(&text, " ints");
+    break;
   case ULY_KERNEL_GATHER: uly_text_add(&text, " ids=%s", uly_dtype_name(kernel->u.gather.ids)); break;
   case ULY_KERNEL_NLL: {
     const uly_nll_desc *n = &kernel->u.nll;
@@ -97,7 +102,6 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
     break;
   }
   case ULY_KERNEL_MOVE:
-  case ULY_KERNEL_ROUND:
   case ULY_N_KERNEL_KINDS: break;
   }
   return uly_text_str(&text);

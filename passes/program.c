@@ -185,6 +185,11 @@ uint32_t uly_program_op(uly_program *p, uly_node_kind kind, uint32_t a, uint32_t
   return uly_program_node(p, (uly_node){.kind = kind, .a = a, .b = b});
 }
 
+const char *uly_rows_mode_name(uly_rows_mode mode) {
+  static const char *const names[] = {"map", "rmsnorm", "layernorm", "sum", "softmax"};
+  return names[mode];
+}
+
 const char *uly_kernel_kind_name(uly_kernel_kind kind) {
   static const char *const names[ULY_N_KERNEL_KINDS] = {
 #define KIND(name, doc) [ULY_KERNEL_##name] = #name,

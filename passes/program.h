@@ -80,10 +80,11 @@ typedef struct uly_rows_desc {
   int64_t cols; // of the last dim where it is constant, else 0
   double eps;
   uly_hook in;  // value at an index; for MAP it stores
-  uly_hook out; // norms and sums: from the normalised value (or the sum, at c = 0) to the result
+  uly_hook out; // norms, softmax and sums: from the normalised value (or the sum, at c = 0) to the result
 } uly_rows_desc;
 
 typedef struct uly_rowsum_desc {
+  bool ints; // the term is an int or bool; i64 sums
   uly_hook term;
 } uly_rowsum_desc;
 
@@ -93,6 +94,9 @@ typedef struct uly_nll_desc {
   bool stats;  // x's statistics are there already
   uly_hook in; // else x
 } uly_nll_desc;
+typedef struct uly_round_desc {
+  bool ints;
+} uly_round_desc;
 
 typedef struct uly_gather_desc {
   uly_dtype ids; // ULY_I32 or ULY_I64
@@ -108,9 +112,10 @@ typedef struct uly_kernel_desc {
     uly_attention_desc attention;
     uly_rows_desc rows;
     uly_rowsum_desc rowsum;
+    uly_round_desc round;
     uly_gather_desc gather;
     uly_nll_desc nll;
-  } u; // MOVE and ROUND need none
+  } u; // MOVE needs none
 } uly_kernel_desc;
 
 // Growing tables. All memory is the arena's. Adders return the row's number; nodes and names are shared where equal.
@@ -135,5 +140,6 @@ TABLE(, uly_kernel_desc *, kernels)
 #undef TABLE
 
 const char *uly_kernel_kind_name(uly_kernel_kind kind); // "GEMM"
+const char *uly_rows_mode_name(uly_rows_mode mode);     // "softmax"
 
 #endif

@@ -47,6 +47,7 @@ static bool linear_in(rule *r, uint32_t partial) {
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
   case ULY_KIND_SUM:
+  case ULY_KIND_RESHAPE:
   case ULY_KIND_SLICE: return true;
   case ULY_KIND_ROPE:
   case ULY_KIND_GATHER:

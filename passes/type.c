@@ -14,10 +14,7 @@ bool uly_type_equal(const uly_type *a, const uly_type *b) {
 uly_type uly_type_global(const uly_names *names, const uly_tensor_type *tensor) { return (uly_type){.tensor = *tensor, .n_axes = names->n_axes}; }
 
 int32_t uly_type_row_dim(const uly_names *names, const uly_tensor_type *tensor, int32_t axis) {
-  for (int32_t d = 0; d < tensor->rank; d++)
-    for (int32_t s = 0; s < names->axes[axis].n_symbols; s++)
-      if (tensor->dims[d].symbol == names->axes[axis].symbols[s] && tensor->dims[d].add == 0) return d;
-  return -1;
+  return uly_axis_dim(&names->axes[axis], tensor);
 }
 
 // ---- printing
@@ -126,6 +123,13 @@ static bool parse_dim(reader *r, uly_str word, uly_dim *out_dim) {
   if (dim.symbol < 0) return fail(r, uly_str_format(r->arena, "`%.*s` is no free symbol of this module (uly.symbols)", ULY_STR_ARG(name)));
   *out_dim = dim;
   return true;
+}
+
+bool uly_encoding_parse_dim(uly_arena *arena, const uly_names *names, uly_str text, uly_dim *out_dim) {
+  reader r = {.arena = arena, .names = names};
+  int64_t number;
+  if (parse_number(text, &number)) return *out_dim = uly_dim_const(number), true;
+  return text.len && parse_dim(&r, text, out_dim);
 }
 
 static bool parse_dims(reader *r, uly_str word, uly_type *type) {

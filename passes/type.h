@@ -70,13 +70,14 @@ bool uly_type_equal(const uly_type *a, const uly_type *b);
 static inline bool uly_type_is_global(const uly_type *t) { return t->n_axes == 0 || t->dist[0].kind == ULY_DIST_GLOBAL; }
 // The same tensor on |names|' grid, not distributed.
 uly_type uly_type_global(const uly_names *names, const uly_tensor_type *tensor);
-// The first dim whose symbol |axis| splits, -1 without one. Dims like S + 1 are not split.
+// The dim that rows count on |axis|, -1 without one.
 int32_t uly_type_row_dim(const uly_names *names, const uly_tensor_type *tensor, int32_t axis);
 
 // Text, without MLIR. The printers use |arena|. Parsing fills dims that are dynamic in |inout_type| (symbol given as ULY_DIM_UNNAMED), dist and storage; on
 // failure it returns what is wrong, else an empty string.
 enum { ULY_DIM_UNNAMED = -2 };
 uly_str uly_encoding_print_dim(uly_arena *arena, const uly_names *names, uly_dim dim);
+bool uly_encoding_parse_dim(uly_arena *arena, const uly_names *names, uly_str text, uly_dim *out_dim);
 uly_str uly_dist_print(uly_arena *arena, uly_dist dist);
 uly_str uly_encoding_print(uly_arena *arena, const uly_names *names, const uly_type *type);
 uly_str uly_encoding_parse(uly_arena *arena, const uly_names *names, uly_str text, uly_type *inout_type);

@@ -1,5 +1,7 @@
 #include "passes/view.h"
 
+#include "frontend/dim_groups.h"
+
 bool uly_view_read(uly_ir *ir, MlirOperation op, uly_view *view) {
   view->op = op;
   view->kind = uly_op_kind(op);
@@ -45,7 +47,10 @@ int32_t uly_view_dim(const uly_view *v, int i, int32_t d) {
   case ULY_KIND_NLL: return i == 1 || d < last ? d : ULY_DIM_WHOLE;
   case ULY_KIND_MERGE: return d < last - 1 ? d : ULY_DIM_WHOLE;
   case ULY_KIND_ROPE: return rope_dim(v, i, d);
-  case ULY_KIND_SOFTMAX: return d == uly_op_i64(v->op, "dim", 0) ? ULY_DIM_WHOLE : d;
+  case ULY_KIND_SOFTMAX: return d < last ? d : ULY_DIM_WHOLE;
+  case ULY_KIND_CONCAT: return d < last && uly_dim_equal(v->in[i].tensor.dims[d], v->out[0].tensor.dims[d]) ? d : ULY_DIM_WHOLE; // else stretched
+  case ULY_KIND_RESHAPE: return uly_dim_reshaped(&v->in[0].tensor, &v->out[0].tensor, d);
+  case ULY_KIND_SHIFT: return d;
   case ULY_KIND_SUM: {
     int32_t dim = (int32_t)uly_op_i64(v->op, "dim", 0);
     return d == dim ? ULY_DIM_CONTRACTED : shifted(d, dim, !uly_op_has(v->op, "keep"));
@@ -69,6 +74,7 @@ bool uly_view_dim_is_free(const uly_view *v, int32_t r) {
 // ---- shapes
 
 typedef struct shapes {
+  const uly_ir *ir;
   uly_arena *arena;
   const uly_names *names;
   const uly_view *v;
@@ -179,11 +185,59 @@ static void check_one_dim(shapes *s) {
   for (int32_t d = 0; d < v->in[0].tensor.rank; d++)
     if (uly_view_dim(v, 0, d) >= 0) same_dim(s, &v->in[0], d, &v->out[0], uly_view_dim(v, 0, d), "operand and result");
   if (v->kind == ULY_KIND_SUM && !drops) want(s, uly_dim_equal(v->out[0].tensor.dims[dim], uly_dim_const(1)), "a dim that is summed and kept has size 1");
-  if (v->kind != ULY_KIND_SLICE) return;
-  int64_t begin = uly_op_i64(v->op, "begin", 0), end = uly_op_i64(v->op, "end", 0);
-  uly_dim from = v->in[0].tensor.dims[dim];
-  if (!want(s, 0 <= begin && begin < end && (!uly_dim_is_const(from) || end <= from.add), "a slice lies inside its dim")) return;
-  want(s, drops ? end == begin + 1 : uly_dim_equal(v->out[0].tensor.dims[dim], uly_dim_const(end - begin)), "the result has as many as the slice takes");
+}
+
+// b − a, where both are numbers or the same symbol is in both.
+static bool difference(uly_dim b, uly_dim a, uly_dim *out) {
+  if (b.symbol >= 0 && a.symbol >= 0 && a.symbol != b.symbol) return false;
+  *out = (uly_dim){.symbol = b.symbol >= 0 ? b.symbol : a.symbol, .mul = b.mul - a.mul, .add = b.add - a.add};
+  if (out->mul == 0) out->symbol = -1;
+  return true;
+}
+
+static void check_slice(shapes *s) {
+  const uly_view *v = s->v;
+  uly_dim begin, end, count, behind;
+  check_one_dim(s);
+  if (s->error.len) return;
+  int64_t dim = uly_op_i64(v->op, "dim", 0);
+  if (!want(s, uly_op_dim(s->ir, v->op, "begin", &begin) && uly_op_dim(s->ir, v->op, "end", &end), "begin and end are numbers or sizes")) return;
+  if (!want(s, difference(end, begin, &count), "begin and end are sizes of one symbol")) return;
+  bool inside = !uly_dim_is_const(count) || count.add > 0;
+  if (difference(v->in[0].tensor.dims[dim], end, &behind) && uly_dim_is_const(behind)) inside &= behind.add >= 0;
+  if (!want(s, inside, "a slice lies inside its dim")) return;
+  uly_dim has = uly_op_has(v->op, "drop") ? uly_dim_const(1) : v->out[0].tensor.dims[dim];
+  want(s, uly_dim_equal(has, count), "the result has as many as the slice takes");
+}
+
+static void check_reshape(shapes *s) {
+  uly_dim_group groups[ULY_MAX_DIM_GROUPS];
+  want(s, uly_dim_groups(&s->v->in[0].tensor, &s->v->out[0].tensor, groups) >= 0, "operand and result have as many elements");
+}
+
+static void check_same(shapes *s) {
+  const uly_type *x = &s->v->in[0], *y = &s->v->out[0];
+  if (want(s, x->tensor.rank == y->tensor.rank, "the result has the operand's shape")) same_leading(s, x, y, x->tensor.rank, "operand and result");
+}
+
+static void check_shift(shapes *s) {
+  int64_t dim = uly_op_i64(s->v->op, "dim", 0);
+  check_same(s);
+  want(s, dim >= 0 && dim < s->v->in[0].tensor.rank, "there is no such dim");
+}
+
+static void check_concat(shapes *s) {
+  const uly_type *y = &s->v->out[0];
+  int32_t last = y->tensor.rank - 1;
+  uly_dim width = uly_dim_const(0);
+  for (int i = 0; i < s->v->n_in; i++) {
+    const uly_type *x = &s->v->in[i];
+    if (!want(s, last >= 0 && x->tensor.rank == last + 1 && uly_dim_is_const(x->tensor.dims[last]), "operands [.., n_i] and the result [.., Σ n_i]")) return;
+    width.add += x->tensor.dims[last].add;
+    for (int32_t d = 0; d < last; d++)
+      if (!uly_dim_equal(x->tensor.dims[d], uly_dim_const(1))) same_dim(s, x, d, y, d, "operand and result");
+  }
+  want(s, uly_dim_equal(y->tensor.dims[last], width), "the result's last dim is the sum of its operands'");
 }
 
 static void check_cast(shapes *s) {
@@ -237,7 +291,7 @@ int32_t uly_view_batch_dim(const uly_ir *ir, const uly_view *v, int i) {
 }
 
 uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
-  shapes s = {.arena = ir->arena, .names = &ir->names, .v = v};
+  shapes s = {.ir = ir, .arena = ir->arena, .names = &ir->names, .v = v};
   switch (v->kind) {
   case ULY_KIND_MAP: check_map(&s); break;
   case ULY_KIND_GATHER: check_gather(&s); break;
@@ -249,9 +303,12 @@ uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
   case ULY_KIND_MERGE: check_heads(&s, &v->out[0], &v->in[0]); break;
   case ULY_KIND_ROPE: check_rope(&s); break;
   case ULY_KIND_ATTENTION: check_attention(&s); break;
-  case ULY_KIND_SUM:
-  case ULY_KIND_SLICE:
-  case ULY_KIND_SOFTMAX: check_one_dim(&s); break;
+  case ULY_KIND_SUM: check_one_dim(&s); break;
+  case ULY_KIND_SLICE: check_slice(&s); break;
+  case ULY_KIND_SOFTMAX: check_same(&s); break;
+  case ULY_KIND_SHIFT: check_shift(&s); break;
+  case ULY_KIND_RESHAPE: check_reshape(&s); break;
+  case ULY_KIND_CONCAT: check_concat(&s); break;
   case ULY_KIND_RESHARD:
   case ULY_KIND_EXCHANGE:
   case ULY_KIND_ALL_GATHER:

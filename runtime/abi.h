@@ -171,7 +171,7 @@ typedef struct uly_step {
 } uly_step;
 
 // An entry: what can be run. Its steps of each phase are a span of the step table. `when` lets one entry have variants: the first whose predicate is
-// not 0 is used.
+// above 0 is used. A predicate that is not says in which line of the spec, −when, something does not fit the sizes; 0: unknown.
 typedef struct uly_entry {
   uint32_t name;
   uint32_t when;              // node, or ULY_NONE

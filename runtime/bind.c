@@ -49,8 +49,8 @@ static uly_status eval_nodes(uly_bound *b, uly_error *error) {
   return ULY_OK;
 }
 
-// A slice of rows ends beyond them, at these sizes.
-static uly_status fail_variant(const uly_bound *b, uly_error *error) {
+// A slice is not inside of its dim, at these sizes.
+static uly_status fail_variant(const uly_bound *b, int64_t line, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
   char sizes[160] = "";
   size_t n = 0;
@@ -59,21 +59,25 @@ static uly_status fail_variant(const uly_bound *b, uly_error *error) {
     if (b->symbols[i] != ULY_NO_VALUE)
       n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s = %lld", n ? ", " : "", ULY_STR_ARG(name), (long long)b->symbols[i]);
   }
-  return uly_fail(error, ULY_INVALID_ARGUMENT, "entry \"%.*s\" cannot run at %s: it takes rows beyond the last one",
-                  ULY_STR_ARG(uly_tables_name(t, t->entries[b->entry].name)), sizes);
+  return uly_fail(error, ULY_INVALID_ARGUMENT, "entry \"%.*s\" cannot run at %s: the slice in line %lld of the spec is not inside of its dim",
+                  ULY_STR_ARG(uly_tables_name(t, t->entries[b->entry].name)), sizes, (long long)line);
 }
 
 static uly_status pick_variant(uly_bound *b, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
+  int64_t line = 0;
   for (uint32_t i = b->entry; i < t->n_entries; i++) {
     int64_t when = 1;
     if (!uly_tables_same_entry(t, b->entry, i)) continue;
     if (t->entries[i].when != ULY_NONE) ULY_TRY(uly_nodes_get(&b->nodes, t->entries[i].when, b->rank, error, &when));
-    if (!when) continue;
+    if (when <= 0) {
+      line = -when;
+      continue;
+    }
     b->entry = i;
     return ULY_OK;
   }
-  return fail_variant(b, error);
+  return fail_variant(b, line, error);
 }
 
 static uly_status count_threads(const uly_bound *b, int wanted, uly_error *error, int *out_threads) {

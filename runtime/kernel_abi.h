@@ -12,7 +12,7 @@
   KIND(PACK, "weights into GEMM panels")                                                                               \
   KIND(GEMM, "linear layers that share an input, with their epilogues")                                                \
   KIND(ATTENTION, "attention forward")                                                                                 \
-  KIND(ROWS, "elementwise code, norms and sums over the last dim, row by row")                                         \
+  KIND(ROWS, "elementwise code, norms, sums and softmax over the last dim, row by row")                                         \
   KIND(GATHER, "rows of a table")                                                                                      \
   KIND(MOVE, "a strided copy, to or from messages where asked")                                                        \
   KIND(ROWSUM, "exact sum over rows: this rank's part")                                                                \
@@ -126,16 +126,21 @@ static inline int64_t uly_attention_scratch(int64_t dh, int64_t dv) {
 enum { ULY_ROWS_OUTER = 5 };
 enum uly_rows_val { ULY_ROWS_N0, ULY_ROWS_N1, ULY_ROWS_N2, ULY_ROWS_N3, ULY_ROWS_N4, ULY_ROWS_COLS, ULY_ROWS_N_VALS };
 enum uly_rows_op { ULY_ROWS_N_OPS };
-typedef enum uly_rows_mode { ULY_ROWS_MAP, ULY_ROWS_RMSNORM, ULY_ROWS_LAYERNORM, ULY_ROWS_SUM } uly_rows_mode;
+typedef enum uly_rows_mode { ULY_ROWS_MAP, ULY_ROWS_RMSNORM, ULY_ROWS_LAYERNORM, ULY_ROWS_SUM, ULY_ROWS_SOFTMAX } uly_rows_mode;
 
 // ---- GATHER ---------------------------------------------------------------------------------------------------------------------------------
-// out[i0, i1, :] = w[ids[i0, i1], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE and gives zeros.
-// Items: i0 · i1. ids are i32 or i64.
+// out[i0 … i5, :] = w[ids[i0 … i5], :]; an id outside [0, limit) is ULY_FAULT_INDEX_RANGE and gives zeros.
+// Items: ids. They are i32 or i64.
+enum { ULY_GATHER_DIMS = 6 };
 enum uly_gather_op { ULY_GATHER_IDS, ULY_GATHER_W, ULY_GATHER_OUT, ULY_GATHER_N_OPS };
 enum uly_gather_val {
-  ULY_GATHER_N0, ULY_GATHER_N1, ULY_GATHER_ROW_BYTES, ULY_GATHER_LIMIT,
-  ULY_GATHER_START_0, ULY_GATHER_START_1, ULY_GATHER_DIM_0, ULY_GATHER_DIM_1, // for faults: where i0 and i1 begin, and which dims of the ids they are; −1: none
-  ULY_GATHER_IDS_0, ULY_GATHER_IDS_1, ULY_GATHER_OUT_0, ULY_GATHER_OUT_1, // strides; of out in bytes
+  ULY_GATHER_N0,
+  ULY_GATHER_ROW_BYTES = ULY_GATHER_N0 + ULY_GATHER_DIMS, ULY_GATHER_LIMIT,
+  ULY_GATHER_START_0, // for faults: where i0 … begin, and which dims of the ids they are; −1: none
+  ULY_GATHER_DIM_0 = ULY_GATHER_START_0 + ULY_GATHER_DIMS,
+  ULY_GATHER_IDS_0 = ULY_GATHER_DIM_0 + ULY_GATHER_DIMS, // strides; of out and w in bytes
+  ULY_GATHER_OUT_0 = ULY_GATHER_IDS_0 + ULY_GATHER_DIMS,
+  ULY_GATHER_W_0 = ULY_GATHER_OUT_0 + ULY_GATHER_DIMS,
   ULY_GATHER_N_VALS
 };
 
@@ -162,6 +167,7 @@ enum uly_move_val {
 // A sum whose bits do not depend on how rows are cut: each column's f32 terms are added as integers in ULY_EXACT_LIMBS 64-bit limbs of 32 bits weight each
 // (limb j counts 2^(32 j − 149); up to 2^31 terms), the last limb is the or of flags of terms that are not finite: 1 NaN, 2 +Inf, 4 −Inf.
 // part[outer, c, limb]; ROUND adds the parts of all ranks, ors their flags and rounds once. The term is a hook: expr at (i0 … i4, c), where i0 is summed.
+// Sums of ints are one i64 a column, which wraps, and no limbs: part[outer, c].
 enum { ULY_EXACT_LIMBS = 10 };
 enum uly_rowsum_op { ULY_ROWSUM_OUT, ULY_ROWSUM_N_OPS };                          // i64 [outer][cols][ULY_EXACT_LIMBS]
 enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2, ULY_ROWSUM_N3, ULY_ROWSUM_N4 /* outer = N1 · N2 · N3 · N4 */, ULY_ROWSUM_COLS, ULY_ROWSUM_N_VALS };

@@ -68,6 +68,12 @@ static LLVMValueRef as_lanes_f32(uly_ir *ir, LLVMValueRef v) {
   return uly_ir_splat(ir, v);
 }
 
+static LLVMValueRef as_lanes_i64(uly_ir *ir, LLVMValueRef v) {
+  LLVMTypeRef from = uly_ir_element(v), type = uly_ir_like(ir, v, ir->i64);
+  ULY_ASSERT(from == ir->i64 || from == ir->i1);
+  return uly_ir_splat(ir, from == ir->i1 ? LLVMBuildZExt(ir->b, v, type, "") : v);
+}
+
 // Parameters of rows and rowsum hooks: call, i0 … i4, c, n[, y].
 static hook_site rows_site(uly_ir *ir, const uly_hook *hook) {
   hook_site site = {.hook = hook, .call = uly_ir_param(ir, 0), .n = uly_ir_param(ir, 1 + ULY_HOOK_INDICES)};
@@ -95,6 +101,13 @@ static void define_nll_in(uly_ir *ir, const uly_kernel_desc *desc) {
     define_rows_value(ir, &desc->u.nll.in);
   else
     LLVMBuildRet(ir->b, LLVMConstNull(uly_ir_vector_of(ir, ir->f32)));
+}
+
+// Of a sum of floats nobody calls it.
+static void define_rowsum_int_term(uly_ir *ir, const uly_kernel_desc *desc) {
+  hook_site site = rows_site(ir, &desc->u.rowsum.term);
+  LLVMTypeRef type = uly_ir_vector_of(ir, ir->i64);
+  LLVMBuildRet(ir->b, desc->u.rowsum.ints ? as_lanes_i64(ir, emit_hook(ir, &site)) : LLVMConstNull(type));
 }
 
 static void define_rows_out(uly_ir *ir, const uly_kernel_desc *desc) {
@@ -313,6 +326,7 @@ static const struct {
     {"uly_hook_attention_range", ULY_KERNEL_ATTENTION, define_range},
     {"uly_hook_rowsum_term", ULY_KERNEL_ROWSUM, define_rowsum_term},
     {"uly_hook_nll_in", ULY_KERNEL_NLL, define_nll_in},
+    {"uly_hook_rowsum_int_term", ULY_KERNEL_ROWSUM, define_rowsum_int_term},
 };
 
 static void define_body(uly_ir *ir, const char *name, const uly_kernel_desc *desc) {

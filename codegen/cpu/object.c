@@ -117,9 +117,9 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add_int(table, &n, "uly_nll_ignore", desc->u.nll.ignore);
     add_int(table, &n, "uly_nll_stats", desc->u.nll.stats);
     break;
+  case ULY_KERNEL_ROWSUM: add_int(table, &n, "uly_rowsum_ints", desc->u.rowsum.ints); break;
+  case ULY_KERNEL_ROUND: add_int(table, &n, "uly_round_ints", desc->u.round.ints); break;
   case ULY_KERNEL_MOVE:
-  case ULY_KERNEL_ROWSUM:
-  case ULY_KERNEL_ROUND:
   case ULY_N_KERNEL_KINDS: break;
   }
   return n;

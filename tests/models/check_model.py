@@ -20,6 +20,10 @@ MPI = [["mpirun", "-n", str(p)] for p in (2, 4)]
 MODELS = {
     "llama3_1": dict(spec="llama3_1/model.spec", defines="llama3_1/defines", weights="llama3_1/weights.safetensors", rtol=1e-5,
                      cases=[dict(inputs={"tokens": "llama3_1/inputs.safetensors:tokens"}, expect={"logits": "llama3_1/expected.safetensors:logits"})]),
+    "gpt2": dict(spec="gpt2/model.spec", defines="gpt2/defines", weights="gpt2/weights.safetensors", rtol=1e-5,
+                cases=[dict(inputs={"tokens": "gpt2/inputs.safetensors:tokens"}, expect={"logits": "gpt2/expected.safetensors:logits"})]),
+    "bloom": dict(spec="bloom/model.spec", defines="bloom/defines", weights="bloom/weights.safetensors", rtol=1e-5,
+                 cases=[dict(inputs={"tokens": "bloom/inputs.safetensors:tokens"}, expect={"logits": "bloom/expected.safetensors:logits"})]),
     "bert": dict(spec="bert/model.spec", defines="bert/defines", weights="bert/weights.safetensors", rtol=1e-5,
                  cases=[dict(inputs={k: f"bert/inputs.safetensors:{k}" for k in ("tokens", "types", "valid")},
                              expect={k: f"bert/expected.safetensors:{k}" for k in ("hidden", "pooled", "mean")})]),

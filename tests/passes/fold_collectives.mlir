@@ -61,8 +61,8 @@ func.func @dead(%a: !r) -> !r {
 func.func @not_equal(%a: tensor<?x8xf32, "B sp=*">) -> (tensor<?x4xf32, "B sp=*">, tensor<?x4xf32, "B sp=*">) {
   // CHECK: "uly.slice"
   // CHECK: "uly.slice"
-  %e = "uly.slice"(%a) {dim = 1, begin = 0, end = 4} : (tensor<?x8xf32, "B sp=*">) -> tensor<?x4xf32, "B sp=*">
-  %f = "uly.slice"(%a) {dim = 1, begin = 4, end = 8} : (tensor<?x8xf32, "B sp=*">) -> tensor<?x4xf32, "B sp=*">
+  %e = "uly.slice"(%a) {dim = 1, begin = "0", end = "4"} : (tensor<?x8xf32, "B sp=*">) -> tensor<?x4xf32, "B sp=*">
+  %f = "uly.slice"(%a) {dim = 1, begin = "4", end = "8"} : (tensor<?x8xf32, "B sp=*">) -> tensor<?x4xf32, "B sp=*">
   return %e, %f : tensor<?x4xf32, "B sp=*">, tensor<?x4xf32, "B sp=*">
 }
 }

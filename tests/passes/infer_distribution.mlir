@@ -95,7 +95,7 @@ func.func @mean(%x: !x, %m: tensor<?x?xf32, "B,S">) -> (tensor<?x64xf32, "B">, t
   // CHECK: "uly.map"(%[[AR]], %[[CR]])
   %y = "uly.map"(%a, %c) {expr = "x0 / x1", access = [array<i64: 0, 1>, array<i64: 0>], operandSegmentSizes = #s2} : (tensor<?x64xf32, "B">, tensor<?xf32, "B">) -> tensor<?x64xf32, "B">
   // CHECK: "uly.slice"(%{{.*}}) {{.*}} : (tensor<?x?x64xf32, "B,S sp=1">) -> tensor<?x64xf32, "B sp=*">
-  %z = "uly.slice"(%x) {dim = 1, begin = 0, end = 1, drop} : (!x) -> tensor<?x64xf32, "B">
+  %z = "uly.slice"(%x) {dim = 1, begin = "0", end = "1", drop} : (!x) -> tensor<?x64xf32, "B">
   return %y, %z : tensor<?x64xf32, "B">, tensor<?x64xf32, "B">
 }
 

@@ -14,11 +14,13 @@ typedef struct walk {
   int64_t iteration; // over all open repeats, outermost slowest
 } walk;
 
+static int64_t size_at(uly_dim dim, const int64_t *sizes) { return dim.symbol < 0 ? dim.add : dim.mul * sizes[dim.symbol] + dim.add; }
+
 int64_t uly_graph_elements(const uly_tensor_type *type, const int64_t *sizes, int64_t *out_dims) {
   int64_t count = 1;
   for (int32_t i = 0; i < type->rank; i++) {
     uly_dim dim = type->dims[i];
-    int64_t size = dim.symbol < 0 ? dim.add : dim.mul * sizes[dim.symbol] + dim.add;
+    int64_t size = size_at(dim, sizes);
     if (out_dims) out_dims[i] = size;
     count *= size;
   }
@@ -56,10 +58,11 @@ static uly_ref_function *const functions[ULY_N_OPS] = {
 #include "runtime/reference/reference.def"
 };
 
-static void set_numbers(const uly_graph_value *v, uly_ref_op *op) {
+static void set_numbers(const uly_graph_value *v, const int64_t *sizes, uly_ref_op *op) {
   switch (v->op) {
 #define I(...) __VA_ARGS__
 #define F(...) __VA_ARGS__
+#define SIZE(dim) size_at(dim, sizes)
 #define REF(id, function, ints, floats)                                                                                                                        \
   case ULY_OP_##id: {                                                                                                                                          \
     const int64_t i[] = {ints};                                                                                                                                \
@@ -86,7 +89,7 @@ static uly_status run_operation(walk *w, const uly_graph_value *value, const uly
   uly_ref_exprs exprs = {.access = access, .sizes = w->run->sizes, .out = value->type.dtype};
   for (int32_t i = 0; i < value->n_operands; i++) in[i] = *operand(w, value, i);
   if (!functions[value->op]) return ULY_UNSUPPORTED;
-  set_numbers(value, &op);
+  set_numbers(value, w->run->sizes, &op);
   if (value->op == ULY_OP_MAP) {
     add_expr(w, &exprs, &value->u.map.expr);
     for (int32_t i = 0; i < value->n_operands; i++) memcpy(access[i].dim, value->u.map.access[i].dim, sizeof access[i].dim);

@@ -141,7 +141,8 @@ static void gathers(void **state) {
     uly_test_call c;
     uly_test_call_init(&c);
     c.pointers[ULY_GATHER_IDS] = ids, c.pointers[ULY_GATHER_W] = table, c.pointers[ULY_GATHER_OUT] = out;
-    c.numbers[ULY_GATHER_N0] = ROWS, c.numbers[ULY_GATHER_N1] = 1, c.numbers[ULY_GATHER_ROW_BYTES] = ROW_BYTES, c.numbers[ULY_GATHER_LIMIT] = limit;
+    for (int d = 0; d < ULY_GATHER_DIMS; d++) c.numbers[ULY_GATHER_N0 + d] = 1;
+    c.numbers[ULY_GATHER_N0] = ROWS, c.numbers[ULY_GATHER_ROW_BYTES] = c.numbers[ULY_GATHER_W_0] = ROW_BYTES, c.numbers[ULY_GATHER_LIMIT] = limit;
     c.numbers[ULY_GATHER_IDS_0] = far, c.numbers[ULY_GATHER_OUT_0] = far * 4;
     uly_test_run(&m, l, 0, &c, 0, ROWS);
     assert_int_equal(c.fault.code, ULY_FAULT_NONE);

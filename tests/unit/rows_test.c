@@ -226,10 +226,11 @@ static void gathers(void **state) {
   for (uint32_t l = 0; l < uly_test_levels(&m); l++)
     for (uint32_t k = 0; k < 2; k++)
       for (int bytes = 1; bytes < 200; bytes += 13) {
-        unsigned char *table = uly_test_guarded((size_t)(LIMIT * bytes)), *out = uly_test_guarded((size_t)(N0 * N1 * bytes));
+        const int pitch = bytes + (k ? 0 : 5), *at = (const int[3][2]){{0, 1}, {1, 4}, {3, 5}}[bytes % 3]; // where the two dims stand among the kernel's
+        unsigned char *table = uly_test_guarded((size_t)((LIMIT - 1) * pitch + bytes)), *out = uly_test_guarded((size_t)(N0 * N1 * bytes));
         int64_t ids64[N1 * N0];
         int32_t ids32[N1 * N0];
-        for (int i = 0; i < LIMIT * bytes; i++) table[i] = (unsigned char)random_bits();
+        for (int i = 0; i < (LIMIT - 1) * pitch + bytes; i++) table[i] = (unsigned char)random_bits();
         for (int i = 0; i < N0 * N1; i++) ids64[i] = (int64_t)(random_bits() % LIMIT);
         ids64[5] = k ? LIMIT + (1ll << 40) : LIMIT;
         for (int i = 0; i < N0 * N1; i++) ids32[i] = (int32_t)ids64[i];
@@ -237,15 +238,17 @@ static void gathers(void **state) {
         uly_test_call c;
         uly_test_call_init(&c);
         c.pointers[ULY_GATHER_IDS] = k ? (void *)ids64 : ids32, c.pointers[ULY_GATHER_W] = table, c.pointers[ULY_GATHER_OUT] = out;
-        c.numbers[ULY_GATHER_N0] = N0, c.numbers[ULY_GATHER_N1] = N1, c.numbers[ULY_GATHER_ROW_BYTES] = bytes, c.numbers[ULY_GATHER_LIMIT] = LIMIT;
-        c.numbers[ULY_GATHER_IDS_0] = 1, c.numbers[ULY_GATHER_IDS_1] = N0; // ids [N1][N0]
-        c.numbers[ULY_GATHER_OUT_0] = N1 * bytes, c.numbers[ULY_GATHER_OUT_1] = bytes, c.numbers[ULY_GATHER_START_0] = 1000,
-        c.numbers[ULY_GATHER_START_1] = 50, c.numbers[ULY_GATHER_DIM_0] = k, c.numbers[ULY_GATHER_DIM_1] = 1 - k;
-        uly_test_run(&m, l, k, &c, 0, N0 * N1);
+        for (int d = 0; d < ULY_GATHER_DIMS; d++) c.numbers[ULY_GATHER_N0 + d] = 1, c.numbers[ULY_GATHER_DIM_0 + d] = -1;
+        c.numbers[ULY_GATHER_ROW_BYTES] = bytes, c.numbers[ULY_GATHER_LIMIT] = LIMIT, c.numbers[ULY_GATHER_W_0] = pitch;
+        c.numbers[ULY_GATHER_N0 + at[0]] = N0, c.numbers[ULY_GATHER_N0 + at[1]] = N1;
+        c.numbers[ULY_GATHER_IDS_0 + at[0]] = 1, c.numbers[ULY_GATHER_IDS_0 + at[1]] = N0; // ids [N1][N0]
+        c.numbers[ULY_GATHER_OUT_0 + at[0]] = N1 * bytes, c.numbers[ULY_GATHER_OUT_0 + at[1]] = bytes, c.numbers[ULY_GATHER_START_0 + at[0]] = 1000,
+        c.numbers[ULY_GATHER_START_0 + at[1]] = 50, c.numbers[ULY_GATHER_DIM_0 + at[0]] = k, c.numbers[ULY_GATHER_DIM_0 + at[1]] = 1 - k;
+        uly_test_run(&m, l, k, &c, 0, N0 * N1 / 2 + 1), uly_test_run(&m, l, k, &c, N0 * N1 / 2 + 1, N0 * N1);
         int bad = 0;
         for (int i = 0; i < N0 * N1; i++) {
           int64_t id = ids64[i % N1 * N0 + i / N1];
-          for (int b = 0; b < bytes; b++) assert_int_equal(out[i * bytes + b], id < LIMIT ? table[id * bytes + b] : 0);
+          for (int b = 0; b < bytes; b++) assert_int_equal(out[i * bytes + b], id < LIMIT ? table[id * pitch + b] : 0);
           if (id >= LIMIT) bad = i;
         }
         assert_int_equal(c.fault.code, ULY_FAULT_INDEX_RANGE);

@@ -3,8 +3,23 @@
 
 #include "codegen/cpu/templates/exact_sum.h"
 
+ULY_CONST(int64_t, uly_round_ints); // parts and result are i64, without limbs
+
+ULY_INLINE void add_ints(const uly_call *call, const uly_arg *parts) {
+  int64_t *out = ptr(call, ULY_ROUND_OUT);
+  for (int64_t i = call->lo; i < call->hi; i++) {
+    uint64_t sum = 0;
+    for (int64_t p = 0; p < parts->n; p++) sum += (uint64_t)((const int64_t *)parts->p[p])[i];
+    out[i] = (int64_t)sum;
+  }
+}
+
 ULY_KERNEL(uly_kernel_round) {
   const uly_arg *parts = &call->op[ULY_ROUND_PARTS];
+  if (uly_round_ints) {
+    add_ints(call, parts);
+    return;
+  }
   float *out = ptr(call, ULY_ROUND_OUT);
   for (int64_t i = call->lo; i < call->hi; i++) {
     int64_t sum[ULY_EXACT_LIMBS] = {0};

@@ -38,7 +38,7 @@ ULY_INLINE void *ptr(const uly_call *call, int slot) { return call->op[slot].p[0
 //   attention: the score of VL queries q0 … q0 + VL − 1 (global rows, q_offset added; b and h global too) and key k. live: all ones in lanes that are valid and
 //              unmasked; what a score would load or find out of range in other lanes is not looked at. mask returns all ones or all zeros a lane;
 //              range classifies keys [k0, k1) for queries [q0, q1): EMPTY and FULL are promises about every pair, PARTIAL is always right
-//   rowsum:    term(…) → value
+//   rowsum:    term(…) → value; int_term(…) → the same where it is an int or bool
 //   nll:       in(…) → value
 typedef enum uly_range { ULY_RANGE_EMPTY, ULY_RANGE_FULL, ULY_RANGE_PARTIAL } uly_range;
 vf uly_hook_rows_in(const uly_call *call, int64_t i0, int64_t i1, int64_t i2, int64_t i3, int64_t i4, int64_t c, int64_t n);
@@ -48,6 +48,7 @@ vf uly_hook_gemm_epilogue(const uly_call *call, int32_t part, int64_t i0, int64_
 vf uly_hook_attention_score(const uly_call *call, int64_t b, int64_t h, int64_t q0, int64_t k, vi live, vf s);
 vi uly_hook_attention_mask(const uly_call *call, int64_t b, int64_t h, int64_t q0, int64_t k, int64_t n);
 int32_t uly_hook_attention_range(const uly_call *call, int64_t b, int64_t h, int64_t q0, int64_t q1, int64_t k0, int64_t k1);
+vl uly_hook_rowsum_int_term(const uly_call *call, int64_t i0, int64_t i1, int64_t i2, int64_t i3, int64_t i4, int64_t c, int64_t n);
 vf uly_hook_rowsum_term(const uly_call *call, int64_t i0, int64_t i1, int64_t i2, int64_t i3, int64_t i4, int64_t c, int64_t n);
 vf uly_hook_nll_in(const uly_call *call, int64_t i0, int64_t i1, int64_t i2, int64_t i3, int64_t i4, int64_t c, int64_t n);
 
