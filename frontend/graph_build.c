@@ -24,10 +24,6 @@ static void note_dtype(uly_checker *c, const uly_graph_value *value) {
 
 uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands,
                               int n) {
-  static const bool lowered[] = {
-#define OP(id, name, n_operands, n_results, split, is_lowered, doc) is_lowered,
-#include "frontend/ops.def"
-  };
   ULY_ASSERT(n <= ULY_MAX_OPERANDS);
   uly_graph_value *value = ULY_NEW(c->arena, uly_graph_value);
   value->op = op;
@@ -36,7 +32,6 @@ uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly
   value->n_operands = n;
   for (int i = 0; i < n; i++) value->operands[i] = operands[i];
   append(c, region, value);
-  if (!lowered[op]) uly_check_unsupported(c, loc, "%s", uly_op_name(op));
   note_dtype(c, value);
   if (!uly_shape_fits(type) && !c->exhausted) {
     uly_str text = uly_shape_text(c, type);

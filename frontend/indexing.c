@@ -145,7 +145,9 @@ static bool get_bound(bracket *b, const uly_ast_expr *expr, uly_dim size, uly_di
     return false;
   }
   *out = *out_written;
-  if (is_negative(*out) && !uly_dim_apply(ULY_SC_ADD, size, *out_written, out)) return fail_linear(b, expr->loc, size, *out_written);
+  uly_dim back;
+  if (is_negative(*out) && uly_dim_apply(ULY_SC_NEG, *out, *out, &back) && !uly_dim_apply(ULY_SC_SUB, size, back, out))
+    return fail_linear(b, expr->loc, size, back);
   return uly_dim_check_terms(b->c, b->scope, expr->loc, *out);
 }
 

@@ -11,7 +11,6 @@ typedef struct builder {
   const uly_graph_entry *entry;
   MlirValue *values; // by id
   bool *rounds;      // by id: read by something that is not a map
-  bool failed;
 } builder;
 
 static MlirType type_of(const builder *b, const uly_tensor_type *tensor) {
@@ -173,12 +172,6 @@ static void build_op(builder *b, const uly_graph_value *v, MlirBlock block) {
 }
 
 static void build_value(builder *b, const uly_graph_value *v, MlirBlock block, const MlirValue *arguments) {
-  uly_kind_info info = uly_kind_get((uly_kind)v->op);
-  if (!info.lowered) {
-    uly_diag_add(b->ir->diags, v->loc, ULY_D(NOT_COMPILED), info.name);
-    b->failed = true;
-    return;
-  }
   switch (v->op) {
   case ULY_OP_INPUT:
   case ULY_OP_BODY_ARG: b->values[v->id] = arguments[v->u.arg.index]; break;
@@ -189,12 +182,12 @@ static void build_value(builder *b, const uly_graph_value *v, MlirBlock block, c
 }
 
 static void build_region(builder *b, const uly_graph_region *region, MlirBlock block, const MlirValue *arguments, const char *terminator, MlirLocation loc) {
-  for (int32_t i = 0; i < region->n_values && !b->failed; i++) build_value(b, region->values[i], block, arguments);
+  for (int32_t i = 0; i < region->n_values; i++) build_value(b, region->values[i], block, arguments);
   MlirValue yields[ULY_MAX_OPERANDS];
   ULY_ASSERT(region->n_yields <= ULY_MAX_OPERANDS);
-  for (int32_t i = 0; i < region->n_yields && !b->failed; i++) yields[i] = b->values[region->yields[i]->id];
-  uly_op_spec spec = {.name = terminator, .loc = loc, .operands = yields, .n_operands = b->failed ? 0 : region->n_yields, .block = block};
-  if (!b->failed) uly_op_build(b->ir, &spec);
+  for (int32_t i = 0; i < region->n_yields; i++) yields[i] = b->values[region->yields[i]->id];
+  uly_op_spec spec = {.name = terminator, .loc = loc, .operands = yields, .n_operands = region->n_yields, .block = block};
+  uly_op_build(b->ir, &spec);
 }
 
 // ---- entries
@@ -223,11 +216,7 @@ static bool build_entry(uly_ir *ir, const uly_graph_entry *entry, MlirBlock modu
   for (int32_t i = 0; i < n_out; i++) b.rounds[entry->results[i].value->id] = true;
   MlirBlock block = mlirBlockCreate(n_in, in, locs);
   for (int32_t i = 0; i < n_in; i++) arguments[i] = mlirBlockGetArgument(block, i);
-  for (int32_t i = 0; i < entry->body.n_values && !b.failed; i++) build_value(&b, entry->body.values[i], block, arguments);
-  if (b.failed) {
-    mlirBlockDestroy(block);
-    return false;
-  }
+  for (int32_t i = 0; i < entry->body.n_values; i++) build_value(&b, entry->body.values[i], block, arguments);
   for (int32_t i = 0; i < n_out; i++) {
     results[i] = b.values[entry->results[i].value->id];
     out[i] = mlirValueGetType(results[i]);

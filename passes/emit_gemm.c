@@ -56,7 +56,8 @@ static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .group = d->group, .rope = d->rope};
-  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) uly_call_set_op(&c, ULY_PACK_W0 + i, uly_site_dense(site, operand(p->linear[i], 1), 2).operand, ULY_READ);
+  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++)
+    uly_call_set_op(&c, ULY_PACK_W0 + i, uly_site_dense(site, operand(p->linear[i], 1), 2).operand, ULY_READ);
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
   uly_call_end(&c, uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope)), ULY_NONE, "pack");
 }

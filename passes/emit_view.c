@@ -146,7 +146,11 @@ static uly_place gather_range(uly_emitter *e, MlirOperation op, const uly_type *
   uint32_t count = op2(e, ULY_NODE_MAX, op2(e, ULY_NODE_SUB, stop, low), zero);
   uint32_t at = uly_program_node(p, (uly_node){.kind = ULY_NODE_SELECT, .a = count, .b = op2(e, ULY_NODE_SUB, low, start), .c = zero});
   layout.local[r->dim] = count;
-  uly_share share = {.dtype = type->tensor.dtype, .layout = layout, .dim = r->dim, .before = peers(e, ULY_NODE_PEER_BEFORE, count, axis), .total = op2(e, ULY_NODE_SUB, r->end, r->begin)};
+  uly_share share = {.dtype = type->tensor.dtype,
+                     .layout = layout,
+                     .dim = r->dim,
+                     .before = peers(e, ULY_NODE_PEER_BEFORE, count, axis),
+                     .total = op2(e, ULY_NODE_SUB, r->end, r->begin)};
   share.from = from_index(e, from, type, r->dim, at);
   return uly_emit_gather_shares(e, op, axis, &share);
 }

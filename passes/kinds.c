@@ -5,11 +5,10 @@
 static const struct {
   const char *name;
   int n_operands, n_results;
-  bool lowered;
 } rows[ULY_N_KINDS] = {
-#define OP(id, name, n_operands, n_results, split, lowered, doc) {name, n_operands, n_results, lowered},
+#define OP(id, name, n_operands, n_results, split, doc) {name, n_operands, n_results},
 #include "frontend/ops.def"
-#define CAST(id, name, n_operands, n_results, doc) {name, n_operands, n_results, true},
+#define CAST(id, name, n_operands, n_results, doc) {name, n_operands, n_results},
 #include "passes/casts.def"
 };
 
@@ -32,7 +31,7 @@ static int most_operands(uly_kind kind) {
 }
 
 uly_kind_info uly_kind_get(uly_kind kind) {
-  uly_kind_info info = {.name = rows[kind].name, .in_dialect = true, .lowered = rows[kind].lowered};
+  uly_kind_info info = {.name = rows[kind].name, .in_dialect = true};
   info.least_operands = abs(rows[kind].n_operands);
   info.most_operands = most_operands(kind);
   info.least_results = abs(rows[kind].n_results);

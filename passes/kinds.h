@@ -26,7 +26,6 @@ typedef struct uly_attr_info {
 typedef struct uly_kind_info {
   const char *name;
   bool in_dialect; // has an operation; the others are arguments, results and scf.for
-  bool lowered;
   int least_operands, most_operands;
   int least_results, most_results;
 } uly_kind_info;

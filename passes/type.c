@@ -13,9 +13,7 @@ bool uly_type_equal(const uly_type *a, const uly_type *b) {
 
 uly_type uly_type_global(const uly_names *names, const uly_tensor_type *tensor) { return (uly_type){.tensor = *tensor, .n_axes = names->n_axes}; }
 
-int32_t uly_type_row_dim(const uly_names *names, const uly_tensor_type *tensor, int32_t axis) {
-  return uly_axis_dim(&names->axes[axis], tensor);
-}
+int32_t uly_type_row_dim(const uly_names *names, const uly_tensor_type *tensor, int32_t axis) { return uly_axis_dim(&names->axes[axis], tensor); }
 
 // ---- printing
 

@@ -8,15 +8,15 @@
 #include <stdint.h>
 
 // KIND(name, doc). `bits`: what the result's bits may depend on besides the inputs; see ARCHITECTURE.md.
-#define ULY_KERNEL_KINDS(KIND)                                                                                         \
-  KIND(PACK, "weights into GEMM panels")                                                                               \
-  KIND(GEMM, "linear layers that share an input, with their epilogues")                                                \
-  KIND(ATTENTION, "attention forward")                                                                                 \
-  KIND(ROWS, "elementwise code, norms, sums and softmax over the last dim, row by row")                                         \
-  KIND(GATHER, "rows of a table")                                                                                      \
-  KIND(MOVE, "a strided copy, to or from messages where asked")                                                        \
-  KIND(ROWSUM, "exact sum over rows: this rank's part")                                                                \
-  KIND(ROUND, "the ranks' parts of an exact sum, added and rounded")                                                    \
+#define ULY_KERNEL_KINDS(KIND)                                                                                                                                 \
+  KIND(PACK, "weights into GEMM panels")                                                                                                                       \
+  KIND(GEMM, "linear layers that share an input, with their epilogues")                                                                                        \
+  KIND(ATTENTION, "attention forward")                                                                                                                         \
+  KIND(ROWS, "elementwise code, norms, sums and softmax over the last dim, row by row")                                                                        \
+  KIND(GATHER, "rows of a table")                                                                                                                              \
+  KIND(MOVE, "a strided copy, to or from messages where asked")                                                                                                \
+  KIND(ROWSUM, "exact sum over rows: this rank's part")                                                                                                        \
+  KIND(ROUND, "the ranks' parts of an exact sum, added and rounded")                                                                                           \
   KIND(NLL, "the loss of each row of logits, or of their statistics")
 
 typedef enum uly_kernel_kind {

@@ -41,9 +41,9 @@ def functions(root):
 
 
 def ops(root):
-    rows = re.findall(rf"^OP\((\w+),\s*{STRING},\s*(-?\d+),\s*(-?\d+),\s*(\w+),\s*(\d),\s*{STRING}\)", text(root / "frontend/ops.def"), re.M)
-    lines = ["| | split | compiled | |", "|---|---|---|---|"]
-    return lines + [f"| {code(n)} | {split} | {'yes' if int(lowered) else 'not yet'} | {unescape(doc)} |" for _, n, _, _, split, lowered, doc in rows]
+    rows = re.findall(rf"^OP\((\w+),\s*{STRING},\s*(-?\d+),\s*(-?\d+),\s*(\w+),\s*{STRING}\)", text(root / "frontend/ops.def"), re.M)
+    lines = ["| | split | |", "|---|---|---|"]
+    return lines + [f"| {code(n)} | {split} | {unescape(doc)} |" for _, n, _, _, split, doc in rows]
 
 
 def prelude(root):

@@ -239,23 +239,10 @@ static void chains_of_bf16_keep_f32_between_maps(void **state) {
 #undef ONE
 }
 
-static void what_does_not_run_yet_is_an_error_at_its_line(void **state) {
-  fixture *f = *state;
-  uly_graph_value *x = input(f, "x", shape(ULY_F32, true, 1, 8, 0));
-  result(f, "y", add(f, ULY_OP_SHIFT, x->type, 1, x, NULL, NULL));
-  uly_pipeline_options options = {.stop_after = ULY_STR("build_ir")};
-  assert_int_equal(uly_pipeline_run(f->ir, f->module, &options), ULY_INVALID_INPUT);
-  has(uly_diags_text(&f->diags), "test.spec:2:1: error: shift cannot be compiled yet, only checked");
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(layers_become_a_loop),
-                                     TEST(the_passes_distribute_it),
-                                     TEST(output_is_the_same_every_time),
-                                     TEST(errors_point_into_the_spec),
-                                     TEST(chains_of_bf16_keep_f32_between_maps),
-                                     TEST(what_does_not_run_yet_is_an_error_at_its_line)};
+  const struct CMUnitTest tests[] = {TEST(layers_become_a_loop), TEST(the_passes_distribute_it), TEST(output_is_the_same_every_time),
+                                     TEST(errors_point_into_the_spec), TEST(chains_of_bf16_keep_f32_between_maps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -305,13 +305,21 @@ static void rope_forms_angles_in_float64(void **state) {
   assert_non_null(strstr(text.ptr, "\n  %4: f32[B, S, 2] = map {wide cos(float(x0i) * 10000.0 ** (-0.5 * float(i2)))} x0[i0, i1] %1"));
 }
 
+static void what_moves_is_slices_and_reshapes(void **state) {
+  (void)state;
+  ASSERT_LINES(
+      HEAD "layer f(x: [B, S, 8], i: i32[B, S]) -> (a: [B, S, 8], b: [B, S - 1, 8], c: [B], d: [B, 8 * S], e: i64[B]) { a, b, _ = split(x, [3, 4, 1])\n"
+           "return concat(a, b, x[..., 7 :]), x[:, 1 :], x[:, -1, S - S], reshape(x, [B, 8 * S]), sum(shift(i, 2, fill = 7), dim = 1) }\n",
+      "%2: f32[B, S, 3] = slice dim=2 [0 : 3] %0", "%3: f32[B, S, 4] = slice dim=2 [3 : 7] %0", "f32[B, S, 8] = concat %2, %3, %4", "slice dim=1 [1 : S] %0",
+      "f32[B, 8] = slice dim=1 [S - 1 : S] drop %0", "f32[B, 8*S] = reshape %0", "i32[B, S] = shift n=2 fill=7 dim=1 %1", "i64[B] = sum dim=1 %10");
+}
+
 static void what_is_not_lowered_is_listed(void **state) {
   (void)state;
-  uly_graph *graph =
-      graph_of("ulyc 1\nfree B, S\ngrid sp(S), dp(B)\nlayer f(x: [B, S, 4]) -> [B, S, 4] { a, _ = split(x, [2, 2])\n return softmax(concat(a, a)) }\n");
-  static const char *const what[] = {"split", "concat", "softmax"};
-  assert_int_equal(graph->n_unsupported, 3);
-  for (int i = 0; i < 3; i++) assert_true(uly_str_is(graph->unsupported[i].what, what[i]));
+  uly_graph *graph = graph_of("ulyc 1\nfree B, S\ngrid sp(S)\nlayer f(x: [B, S, 4]) -> [B, S, 4] { y = x\n"
+                              "repeat 2 { repeat 2 { repeat 2 { repeat 2 { repeat 2 { y = y * 2.0 } } } } }\n return y }\n");
+  assert_int_equal(graph->n_unsupported, 1);
+  assert_true(uly_str_is(graph->unsupported[0].what, "a repeat in more than 3 others"));
 }
 
 static void losses_shift_labels(void **state) {
@@ -363,6 +371,7 @@ int main(void) {
       cmocka_unit_test(ids_have_limits),
       cmocka_unit_test(masks_and_scores_share_captures),
       cmocka_unit_test(rope_forms_angles_in_float64),
+      cmocka_unit_test(what_moves_is_slices_and_reshapes),
       cmocka_unit_test(what_is_not_lowered_is_listed),
       cmocka_unit_test(losses_shift_labels),
       cmocka_unit_test(expansion_is_bounded),
