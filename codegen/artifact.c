@@ -61,7 +61,8 @@ static LLVMValueRef add_kernels(const artifact *a, const uly_code *code, uint32_
   LLVMValueRef *kernels = ULY_NEW_ARRAY(arena, LLVMValueRef, code->n_kernels + 1);
   LLVMTypeRef params[] = {a->ptr}, type = LLVMFunctionType(LLVMVoidTypeInContext(a->context), params, 1, false);
   for (uint32_t k = 0; k < code->n_kernels; k++) {
-    kernels[k] = LLVMAddFunction(a->module, code->symbols[k][level], type);
+    kernels[k] = LLVMGetNamedFunction(a->module, code->symbols[k][level]); // levels may share one
+    if (!kernels[k]) kernels[k] = LLVMAddFunction(a->module, code->symbols[k][level], type);
     LLVMSetVisibility(kernels[k], LLVMHiddenVisibility);
   }
   return add_constant(a, "kernels", LLVMConstArray2(a->ptr, kernels, code->n_kernels), 8);

@@ -91,14 +91,22 @@ static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code)
       code->symbols[k][l] = uly_str_format(arena, "k%u_%s.%s", k, uly_kernel_kind_name(p->kernels[k]->kind), code->levels[l]->name).ptr;
 }
 
+// What kernels of the levels call.
+static void add_support(uly_arena *arena, uly_code *code) {
+  enum { MAX_SUPPORT = 16 };
+  uly_bytes *support = ULY_NEW_ARRAY(arena, uly_bytes, MAX_SUPPORT * code->n_levels);
+  for (uint32_t l = 0; l < code->n_levels; l++)
+    for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support[code->n_more]); i++) code->n_more++;
+  code->more = support;
+}
+
 static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_blob *blob, uly_bytes *out, uly_text *error) {
   uint32_t n = 0, n_kernels = code->n_kernels * code->n_levels;
-  enum { MAX_SUPPORT = 16 };
-  uly_bytes *objects = ULY_NEW_ARRAY(arena, uly_bytes, n_kernels + MAX_SUPPORT * code->n_levels + 1), support;
+  uly_bytes *objects = ULY_NEW_ARRAY(arena, uly_bytes, n_kernels + (uint32_t)code->n_more + 1);
   ULY_TRY(uly_artifact_object(arena, blob, code, &objects[n++], error));
-  for (uint32_t i = 0; i < n_kernels; i++) objects[n++] = code->objects[i];
-  for (uint32_t l = 0; l < code->n_levels; l++)
-    for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support); i++) objects[n++] = support;
+  for (uint32_t i = 0; i < n_kernels; i++)
+    if (code->objects[i].n) objects[n++] = code->objects[i];
+  for (int i = 0; i < code->n_more; i++) objects[n++] = code->more[i];
   ULY_TRY(uly_link_shared(arena, objects, (int)n, out, error));
   return uly_artifact_seal(*out, error);
 }
@@ -120,7 +128,7 @@ static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error)
   return ULY_IO;
 }
 
-static uly_status make_model(const uly_program *program, const uly_code *code, const char *path, uly_text *error) {
+uly_status uly_codegen_link(const uly_program *program, const uly_code *code, const char *path, uly_text *error) {
   uly_bytes library;
   uly_blob *blob = uly_program_blob(program, code->objects, code->n_levels);
   ULY_TRY(link_model(program->arena, code, blob, &library, error));
@@ -134,10 +142,11 @@ uly_status uly_codegen_write(const uly_program *program, const uly_codegen_optio
   uly_code code = {0};
   ULY_TRY(choose_levels(options->march, &code, error));
   name_kernels(program->arena, program, &code);
+  add_support(program->arena, &code);
   work w = {.program = program, .object = &options->object, .code = &code};
   int n_threads = count_threads(options->n_threads, code.n_kernels * code.n_levels);
   uly_status status = compile_kernels(&w, workers, n_threads, error);
-  if (status == ULY_OK) status = make_model(program, &code, path, error);
+  if (status == ULY_OK) status = uly_codegen_link(program, &code, path, error);
   for (int t = 0; t < n_threads; t++) uly_arena_destroy(workers[t].arena);
   return status;
 }

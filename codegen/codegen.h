@@ -23,9 +23,14 @@ ULY_MUST_USE uly_status uly_codegen_write(const uly_program *program, const uly_
 typedef struct uly_code {
   const uly_cpu_level *levels[ULY_MAX_LEVELS];
   uint32_t n_levels, n_kernels;
-  uly_bytes *objects;
+  uly_bytes *objects;                     // empty where another level's has the code
   const char *(*symbols)[ULY_MAX_LEVELS]; // [kernel][level]
+  const uly_bytes *more;                  // objects that kernels call, libraries
+  int n_more;
 } uly_code;
+
+// Tables and code as a file at |path|.
+ULY_MUST_USE uly_status uly_codegen_link(const uly_program *program, const uly_code *code, const char *path, uly_text *error);
 
 // artifact.c: an object with the blob, the note, the kernels' addresses and the query function.
 // Writes the hash of a linked model's contents into its note.

@@ -65,7 +65,7 @@ static uly_status run(char **args, int output, int messages, int *out_wait, uly_
 static uly_status link_files(uly_arena *arena, const int *inputs, int n_inputs, const int outputs[2], uly_bytes *out, uly_text *error) {
   static const char *const fixed[] = {
       ULY_LINKER,        "-shared",       "-o",          "-",  "-z", "now", "-z", "relro", "-z", "noexecstack", "-z", "defs", "--hash-style=gnu",
-      "--build-id=none", "--gc-sections", "--threads=1", "-O0"};
+      "--build-id=none", "--gc-sections", "--as-needed", "--threads=1", "-O0"};
   enum { N_FIXED = sizeof fixed / sizeof *fixed };
   char **args = ULY_NEW_ARRAY(arena, char *, N_FIXED + n_inputs + 1);
   for (int i = 0; i < N_FIXED; i++) args[i] = (char *)(uintptr_t)fixed[i];

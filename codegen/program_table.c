@@ -54,3 +54,21 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
   crypto_generichash(blob->program, sizeof blob->program, (const unsigned char *)(blob + 1), bytes - sizeof *blob, NULL, 0);
   return blob;
 }
+
+static uly_span add_chars(uly_program *p, uly_str text) {
+  uly_span span = {p->n_chars, (uint32_t)text.len};
+  for (size_t i = 0; i < text.len; i++) uly_program_add_chars(p, text.ptr[i]);
+  return span;
+}
+
+void uly_program_set_source(uly_program *p, uly_str name, uly_str text, uly_str printed) {
+  for (size_t i = name.len; i-- > 0;)
+    if (name.ptr[i] == '/') {
+      name = (uly_str){name.ptr + i + 1, name.len - i - 1};
+      break;
+    }
+  uly_source_row row = {.name = add_chars(p, name)};
+  row.text = add_chars(p, text);
+  crypto_generichash(row.hash, sizeof row.hash, (const unsigned char *)printed.ptr, printed.len, NULL, 0);
+  uly_program_add_sources(p, row);
+}

@@ -63,6 +63,7 @@ static uly_status write_model(uly_driver *d, int fd, const char *path) {
 uly_status uly_command_compile(uly_driver *d) {
   uly_lower_options options = {
       .source_name = uly_str_of(d->args.operands[0]),
+      .target = d->args.value[ULY_OPTION_TARGET],
       .march = d->args.value[ULY_OPTION_MARCH],
       .passes = d->args.value[ULY_OPTION_PASSES],
       .print_after = d->args.value[ULY_OPTION_PRINT_AFTER],

@@ -9,11 +9,12 @@
 #include "frontend/graph.h"
 
 #define ULY_LOWER_LIBRARY "libulyc_lower.so"
-#define ULY_LOWER_ABI 1
+#define ULY_LOWER_ABI 2
 
 typedef struct uly_lower_options {
   uly_str source_name, source;                   // the spec, for diagnostics and for the model's notes
   const char *output;                            // file to write, in memory; NULL: no code is made
+  const char *target;                            // NULL: the CPU
   const char *march;                             // CPU levels with commas; NULL: the default list
   int level;                                     // 0: fuse nothing, hardly optimise; 1: hardly optimise; 2: fully
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given

@@ -1,6 +1,8 @@
 // libulyc_lower.so: the functions of lower.h, from passes and codegen.
-#include "codegen/codegen.h"
+#include "codegen/program_table.h"
+#include "codegen/targets.h"
 #include "driver/lower.h"
+#include "frontend/graph_print.h"
 #include "passes/emit.h"
 #include "passes/opt.h"
 #include "passes/pipeline.h"
@@ -21,32 +23,50 @@ static uly_pipeline_options pipeline_options(const uly_lower_options *o) {
   };
 }
 
-static uly_status lower(uly_ir *ir, MlirModule module, const uly_lower_options *options, uly_program **out_program) {
+// The program that the passes make; NULL, with the IR printed, where no code is wanted.
+static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_program **out_program) {
   uly_pipeline_options passes = pipeline_options(options);
-  MlirOperation op = mlirModuleGetOperation(module);
-  ULY_TRY(uly_pipeline_run(ir, module, &passes));
-  if (options->output)
-    *out_program = uly_emit(ir, op);
-  else
-    uly_ir_print(op, options->print_to);
-  return ir->diags->n_errors ? ULY_INVALID_INPUT : ULY_OK;
-}
-
-uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error) {
-  for (int32_t i = 0; i < graph->n_unsupported; i++)
-    uly_diag_add(diags, graph->unsupported[i].loc, ULY_D(NOT_COMPILED), uly_str_copy(arena, graph->unsupported[i].what).ptr);
-  if (graph->n_unsupported) return ULY_INVALID_INPUT;
-  uly_program *program = NULL;
   uly_ir *ir = uly_ir_create(arena, diags);
   ir->graph = graph;
   ir->file = options->source_name;
   MlirModule module = uly_ir_module_create(ir);
-  uly_status status = lower(ir, module, options, &program);
+  MlirOperation op = mlirModuleGetOperation(module);
+  uly_status status = uly_pipeline_run(ir, module, &passes);
+  if (status == ULY_OK && options->output)
+    *out_program = uly_emit(ir, op);
+  else if (status == ULY_OK)
+    uly_ir_print(op, options->print_to);
   mlirModuleDestroy(module);
   uly_ir_destroy(ir);
-  if (status != ULY_OK || !program) return status;
+  return status;
+}
+
+static uly_status refuse_options(const uly_target *target, const uly_lower_options *options, uly_text *error) {
+  const char *given = options->march ? "--march" : options->passes ? "--passes" : options->print_after ? "--print-after" : options->stop_after ? "--stop-after" : NULL;
+  if (!given) return ULY_OK;
+  uly_text_add(error, "--target=%s takes no %s: no pass runs", target->name, given);
+  return ULY_INVALID_ARGUMENT;
+}
+
+uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error) {
+  const uly_target *target = uly_target_find(options->target, error);
+  if (!target) return ULY_INVALID_ARGUMENT;
+  if (target->program) ULY_TRY(refuse_options(target, options, error));
+  for (int32_t i = 0; i < graph->n_unsupported && !target->program; i++)
+    uly_diag_add(diags, graph->unsupported[i].loc, ULY_D(NOT_COMPILED), uly_str_copy(arena, graph->unsupported[i].what).ptr);
+  if (diags->n_errors) return ULY_INVALID_INPUT;
+  uly_program *program = NULL;
+  if (target->program)
+    program = target->program(arena, graph, diags);
+  else
+    ULY_TRY(run_passes(arena, graph, options, diags, &program));
+  if (diags->n_errors) return ULY_INVALID_INPUT;
+  if (!program) return ULY_OK;
+  uly_text printed = {.arena = arena};
+  uly_graph_print(&printed, graph);
+  uly_program_set_source(program, options->source_name, target->program ? options->source : (uly_str){"", 0}, uly_text_str(&printed));
   uly_codegen_options codegen = {.march = options->march, .object.passes = options->level < 2 ? few_passes : NULL};
-  return uly_codegen_write(program, &codegen, options->output, error);
+  return target->write(program, &codegen, options->output, error);
 }
 
 int uly_lower_opt(const char *path, const uly_lower_options *options) {

@@ -103,15 +103,6 @@ int32_t uly_expr_load(uly_expr_builder *b, uly_scalar_type type, int32_t operand
   return add_node(b, &node);
 }
 
-uly_number uly_expr_node_value(const uly_expr_node *node) {
-  uly_number number = {.type = (uly_scalar_type)node->type};
-  if (node->type == ULY_SCALAR_FLOAT)
-    number.f = node->value.f;
-  else
-    number.i = node->value.i;
-  return number;
-}
-
 static bool is_const(const uly_expr_builder *b, int32_t node) { return b->nodes[node].op == ULY_SC_CONST; }
 static uly_scalar_type type_of(const uly_expr_builder *b, int32_t node) { return (uly_scalar_type)b->nodes[node].type; }
 

@@ -81,7 +81,7 @@ typedef struct uly_expr_env {
   const int64_t *sizes; // by symbol
   uly_number (*operand)(void *context, int32_t operand);
   uly_number (*load)(void *context, int32_t operand, const int64_t *indices, int n_indices);
-  uly_number *work; // room for every node, or NULL
+  uly_number *work; // room for every node, or NULL: room for 64, ULY_EXHAUSTED beyond
   bool running;     // as in kernels: ints wrap, a division by zero gives 0, a float that no int holds gives the nearest, NaN 0
 } uly_expr_env;
 ULY_MUST_USE uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_number *out_value);

@@ -220,6 +220,15 @@ uly_status uly_scalar_apply(uly_scalar op, const uly_number *args, int n_args, u
   return status;
 }
 
+uly_number uly_expr_node_value(const uly_expr_node *node) {
+  uly_number number = {.type = (uly_scalar_type)node->type};
+  if (node->type == ULY_SCALAR_FLOAT)
+    number.f = node->value.f;
+  else
+    number.i = node->value.i;
+  return number;
+}
+
 static uly_number eval_leaf(const uly_expr_node *node, const uly_expr_env *env, const int64_t *indices) {
   uly_number n = {.type = (uly_scalar_type)node->type}, value = n;
   switch ((uly_scalar)node->op) {
@@ -247,7 +256,7 @@ enum { LOCAL_NODES = 64 };
 uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_number *out_value) {
   uly_number local[LOCAL_NODES], *values = env->work ? env->work : local, args[ULY_EXPR_MAX_ARGS];
   uly_status status = ULY_OK;
-  if (values == local && expr->n_nodes > LOCAL_NODES && !(values = malloc(sizeof *values * (size_t)expr->n_nodes))) return ULY_EXHAUSTED;
+  if (values == local && expr->n_nodes > LOCAL_NODES) return ULY_EXHAUSTED;
   for (int32_t i = 0; i < expr->n_nodes && status == ULY_OK; i++) {
     const uly_expr_node *node = &expr->nodes[i];
     int64_t indices[ULY_EXPR_MAX_ARGS] = {0};
@@ -262,6 +271,5 @@ uly_status uly_expr_eval(const uly_expr *expr, const uly_expr_env *env, uly_numb
     if (env->running) status = ULY_OK;
   }
   if (status == ULY_OK) *out_value = values[expr->n_nodes - 1];
-  if (values != local && values != env->work) free(values);
   return status;
 }

@@ -149,7 +149,16 @@ static void build_repeat(builder *b, const uly_graph_value *v, MlirBlock block) 
                       .regions = &region,
                       .n_regions = 1,
                       .block = block};
-  b->values[v->id] = uly_op_result(uly_op_build(ir, &spec), 0);
+  MlirOperation loop = uly_op_build(ir, &spec);
+  uly_op_set_number(ir, loop, 0, v->id);
+  b->values[v->id] = uly_op_result(loop, 0);
+}
+
+// Another result of a repeat.
+static void build_result(builder *b, const uly_graph_value *v) {
+  MlirOperation op = mlirOpResultGetOwner(b->values[v->operands[0]->id]);
+  uly_op_set_number(b->ir, op, v->u.arg.index, v->id);
+  b->values[v->id] = uly_op_result(op, v->u.arg.index);
 }
 
 static void build_op(builder *b, const uly_graph_value *v, MlirBlock block) {
@@ -160,7 +169,7 @@ static void build_op(builder *b, const uly_graph_value *v, MlirBlock block) {
   snprintf(name, sizeof name, "uly.%s", info.name);
   for (int32_t i = 0; i < v->n_operands; i++) operands[i] = b->values[v->operands[i]->id];
   uly_op_spec spec = {
-      .name = name, .loc = uly_ir_loc(b->ir, v->loc), .operands = operands, .n_operands = v->n_operands, .results = results, .n_results = 1, .block = block};
+      .name = name, .loc = uly_ir_loc_of(b->ir, v->loc, &v->id, 1), .operands = operands, .n_operands = v->n_operands, .results = results, .n_results = 1, .block = block};
   if (v->op == ULY_OP_ATTENTION) { // the log-sum-exp: a number a query and head
     uly_tensor_type lse = v->operands[0]->type;
     lse.dtype = ULY_F32;
@@ -175,7 +184,7 @@ static void build_value(builder *b, const uly_graph_value *v, MlirBlock block, c
   switch (v->op) {
   case ULY_OP_INPUT:
   case ULY_OP_BODY_ARG: b->values[v->id] = arguments[v->u.arg.index]; break;
-  case ULY_OP_RESULT: b->values[v->id] = uly_op_result(mlirOpResultGetOwner(b->values[v->operands[0]->id]), v->u.arg.index); break;
+  case ULY_OP_RESULT: build_result(b, v); break;
   case ULY_OP_REPEAT: build_repeat(b, v, block); break;
   default: build_op(b, v, block); break;
   }

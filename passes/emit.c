@@ -40,6 +40,13 @@ uly_place uly_emit_place(uly_emitter *e, MlirValue value) {
   return entry->place;
 }
 
+bool uly_emit_find_place(const uly_emitter *e, MlirValue value, uly_place *out_place) {
+  if (!e->n_values) return false;
+  const uly_value_entry *entry = find_value(e, value.ptr);
+  if (entry->key) *out_place = entry->place;
+  return entry->key;
+}
+
 uint32_t uly_emit_bytes(uly_emitter *e, uint32_t bytes, uint32_t flags, const char *name) {
   uly_buffer b = {.phase = ULY_PHASE_FORWARD, .bytes = bytes, .slots = 1, .flags = flags, .name = uly_program_name(e->program, uly_str_of(name))};
   int32_t slot[ULY_MAX_LOOPS];
@@ -360,5 +367,6 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
 }
 
 void uly_emit_block(uly_emitter *e, MlirBlock block) {
-  for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op)) emit_op(e, op);
+  for (MlirOperation op = mlirBlockGetFirstOperation(block); !mlirOperationIsNull(op); op = mlirOperationGetNextInBlock(op))
+    if (emit_op(e, op)) uly_emit_probes(e, op);
 }

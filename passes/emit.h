@@ -52,6 +52,11 @@ typedef struct uly_load_step {
   uint32_t order;
 } uly_load_step;
 
+// A row of the probe table that follows the load step of that order.
+typedef struct uly_load_probe {
+  uint32_t row, order;
+} uly_load_probe;
+
 typedef struct uly_emitter {
   uly_ir *ir;
   uly_arena *arena;
@@ -69,15 +74,19 @@ typedef struct uly_emitter {
   int load_loops;     // what is being emitted belongs to load, once an iteration of that many outermost loops; -1: to the forward
   uly_load_step *load_steps;
   uint32_t n_load_steps, cap_load_steps;
+  uly_load_probe *load_probes;
+  uint32_t n_load_probes, cap_load_probes;
   uly_str *kernel_texts; // by kernel
   uint32_t cap_kernel_texts;
+  uint32_t first_step;   // of the forward
   uint32_t first_output; // tensor row of result 0
+  const uly_graph_value **numbered; // the graph's values, by number; NULL without a graph
+  int32_t n_numbered;
   uint32_t when;         // node: whether the entry can run at these sizes, as in uly_entry
 } uly_emitter;
 
 // The whole pass. NULL, with diagnostics, where something is not supported yet.
 uly_program *uly_emit(uly_ir *ir, MlirOperation module);
-void uly_plan_buffers(uly_arena *arena, uly_program *program);
 uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel);
 
 // ---- values
@@ -113,6 +122,12 @@ int uly_emit_slots(const uly_emitter *e, int n_loops, int32_t *out_slot);
 int uly_emit_loops_of(const uly_operand *operand); // the other way round
 uly_span uly_emit_load_steps(uly_emitter *e);      // of the entry, appended to the program
 void uly_emit_shrink_load(uly_emitter *e);         // one slot for what only load steps use
+
+// ---- probes: which values of the graph can be looked at, where and when
+void uly_emit_number_values(uly_emitter *e); // of the entry
+void uly_emit_probes(uly_emitter *e, MlirOperation op); // of the results of |op|, which has been emitted
+void uly_emit_prune_probes(uly_program *program);       // drops those whose buffer does not live any more, once that is known
+bool uly_emit_find_place(const uly_emitter *e, MlirValue value, uly_place *out_place); // false: it stands nowhere
 
 // ---- kernel calls
 enum { ULY_CALL_MAX_OPS = 160, ULY_CALL_MAX_VALS = 640 }; // room for ULY_GEMM_MAX_PARTS hooks

@@ -70,10 +70,11 @@ static uly_span used_params(uly_emitter *e, const uly_span *phases) {
 static void emit_entry(uly_emitter *e, MlirOperation func) {
   MlirBlock body = uly_op_body(func);
   MlirOperation ret = mlirBlockGetTerminator(body);
-  uint32_t line = uly_op_loc(e->ir, func).line, first_step = e->program->n_steps;
+  uint32_t line = uly_op_loc(e->ir, func).line;
   uly_entry entry = {.name = uly_program_name(e->program, uly_op_str(func, "sym_name")), .when = ULY_NONE, .tensors = {e->program->n_tensors, 0}};
   e->entry = func;
   e->entry_row = e->program->n_entries;
+  e->first_step = e->program->n_steps;
   e->when = uly_program_const(e->program, 1);
   for (intptr_t i = 0; i < mlirBlockGetNumArguments(body); i++) add_tensor(e, ULY_INPUT, "arg_attrs", i, mlirValueGetType(mlirBlockGetArgument(body, i)), line);
   e->first_output = e->program->n_tensors;
@@ -81,13 +82,16 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
     add_tensor(e, ULY_OUTPUT, "res_attrs", i, mlirValueGetType(mlirOperationGetOperand(ret, i)), line);
   entry.tensors.count = e->program->n_tensors - entry.tensors.first;
   entry.symbols = used_symbols(e, entry.tensors);
+  uly_emit_number_values(e);
+  uint32_t first_probe = e->program->n_probes;
   uly_emit_block(e, body);
   emit_results(e, ret);
-  entry.steps[ULY_PHASE_FORWARD] = (uly_span){first_step, e->program->n_steps - first_step};
+  entry.steps[ULY_PHASE_FORWARD] = (uly_span){e->first_step, e->program->n_steps - e->first_step};
   entry.steps[ULY_PHASE_LOAD] = uly_emit_load_steps(e);
   entry.params = used_params(e, entry.steps);
   if (e->program->nodes[e->when].kind != ULY_NODE_CONST) entry.when = e->when;
   e->n_sendings = 0;
+  entry.probes = (uly_span){first_probe, e->program->n_probes - first_probe};
   uly_program_add_entries(e->program, entry);
 }
 
@@ -101,5 +105,6 @@ uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
   if (ir->diags->n_errors) return NULL;
   uly_emit_shrink_load(&e);
   uly_plan_buffers(ir->arena, e.program);
+  uly_emit_prune_probes(e.program);
   return e.program;
 }

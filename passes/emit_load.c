@@ -91,10 +91,12 @@ uly_span uly_emit_load_steps(uly_emitter *e) {
     while (same < open.n && s->loops[same].id == open.id[same]) same++;
     while (open.n > same) close_loop(p, &open);
     while (open.n < ULY_MAX_LOOPS && s->loops[open.n].id) open_loop(p, &open, &s->loops[open.n], &s->step);
-    uly_program_add_steps(p, s->step);
+    uint32_t row = uly_program_add_steps(p, s->step);
+    for (uint32_t k = 0; k < e->n_load_probes; k++)
+      if (e->load_probes[k].order == s->order) p->probes[e->load_probes[k].row].step = row;
   }
   while (open.n) close_loop(p, &open);
-  e->n_load_steps = 0;
+  e->n_load_steps = e->n_load_probes = 0;
   return (uly_span){first, p->n_steps - first};
 }
 

@@ -1,5 +1,5 @@
 // Short names over MLIR's C API; see ir.h. Locations carry a place of the spec exactly: fused<array<i64: begin, end>>["file":line:column], so that an error of the
-// last pass still prints the spec's line with a caret range.
+// last pass still prints the spec's line with a caret range; and, behind begin and end, the numbers of the graph's values that the operation makes.
 #include "passes/ir.h"
 
 #include <math.h>
@@ -236,9 +236,36 @@ static uly_str source_name(const uly_ir *ir, uint32_t offset) {
 }
 
 MlirLocation uly_ir_loc(const uly_ir *ir, uly_loc loc) {
+return uly_ir_loc_of(ir, loc, NULL, 0);
+}
+
+MlirLocation uly_ir_loc_of(const uly_ir *ir, uly_loc loc, const int32_t *values, int n) {
   MlirLocation place = mlirLocationFileLineColGet(ir->context, ref(source_name(ir, loc.begin)), loc.line, loc.column);
-  int64_t range[2] = {loc.begin, loc.end};
-  return mlirLocationFusedGet(ir->context, 1, &place, uly_ir_i64s(ir, range, 2));
+  int64_t numbers[2 + ULY_MAX_OPERANDS] = {loc.begin, loc.end};
+  ULY_ASSERT(n <= ULY_MAX_OPERANDS);
+  for (int i = 0; i < n; i++) numbers[2 + i] = values[i];
+  return mlirLocationFusedGet(ir->context, 1, &place, uly_ir_i64s(ir, numbers, 2 + n));
+}
+
+// How many numbers stand behind begin and end.
+static int count_numbers(MlirLocation location) {
+  if (!mlirLocationIsAFused(location)) return 0;
+  MlirAttribute numbers = mlirLocationFusedGetMetadata(location);
+  bool ours = !mlirAttributeIsNull(numbers) && mlirAttributeIsADenseI64Array(numbers) && mlirDenseArrayGetNumElements(numbers) >= 2;
+  return ours ? (int)mlirDenseArrayGetNumElements(numbers) - 2 : 0;
+}
+
+int32_t uly_op_number(MlirOperation op, int result) {
+  MlirLocation location = mlirOperationGetLocation(op);
+  return result < count_numbers(location) ? (int32_t)mlirDenseI64ArrayGetElement(mlirLocationFusedGetMetadata(location), 2 + result) : -1;
+}
+
+void uly_op_set_number(const uly_ir *ir, MlirOperation op, int result, int32_t number) {
+  int32_t numbers[ULY_MAX_OPERANDS];
+  int n = count_numbers(mlirOperationGetLocation(op));
+  if (result >= n) n = result + 1;
+  for (int i = 0; i < n; i++) numbers[i] = i == result ? number : uly_op_number(op, i);
+  mlirOperationSetLocation(op, uly_ir_loc_of(ir, uly_op_loc(ir, op), numbers, n));
 }
 
 uly_loc uly_op_loc(const uly_ir *ir, MlirOperation op) { return place_of(ir->diags, mlirOperationGetLocation(op)); }
@@ -319,7 +346,8 @@ static uly_kind kind_of(uly_str name) {
   return ULY_KIND_OTHER;
 }
 
-uly_kind uly_op_kind(MlirOperation op) { return kind_of(uly_op_name(op)); }
+static uly_str name_of(MlirOperation op) { return str(mlirIdentifierStr(mlirOperationGetName(op))); }
+uly_kind uly_op_kind(MlirOperation op) { return kind_of(name_of(op)); }
 
 MlirOperation uly_op_build(const uly_ir *ir, const uly_op_spec *spec) {
   MlirOperationState state = mlirOperationStateGet(zref(spec->name), spec->loc);
@@ -341,8 +369,7 @@ MlirOperation uly_op_build(const uly_ir *ir, const uly_op_spec *spec) {
   return op;
 }
 
-uly_str uly_op_name(MlirOperation op) { return str(mlirIdentifierStr(mlirOperationGetName(op))); }
-bool uly_op_is(MlirOperation op, const char *name) { return uly_str_is(uly_op_name(op), name); }
+bool uly_op_is(MlirOperation op, const char *name) { return uly_str_is(name_of(op), name); }
 MlirBlock uly_op_body(MlirOperation op) { return mlirRegionGetFirstBlock(mlirOperationGetRegion(op, 0)); }
 MlirOperation uly_value_op(MlirValue value) { return mlirValueIsAOpResult(value) ? mlirOpResultGetOwner(value) : (MlirOperation){NULL}; }
 

@@ -46,6 +46,11 @@ bool uly_ir_verify(MlirOperation op); // MLIR's verifier; diagnostics where fals
 // ---- places
 MlirLocation uly_ir_loc(const uly_ir *ir, uly_loc loc);
 uly_loc uly_op_loc(const uly_ir *ir, MlirOperation op); // line 0 without one
+// Locations also say which values of the graph, by number, the results of an operation are: what is built in the place of another operation takes that over with its place.
+// −1: none.
+MlirLocation uly_ir_loc_of(const uly_ir *ir, uly_loc loc, const int32_t *values, int n);
+int32_t uly_op_number(MlirOperation op, int result);
+void uly_op_set_number(const uly_ir *ir, MlirOperation op, int result, int32_t number);
 // An error at the operation's place in the spec.
 void uly_op_error(uly_ir *ir, MlirOperation op, const char *format, ...) ULY_PRINTF(3, 4);
 // The same, with a note at the place where |value| comes from.
@@ -96,7 +101,6 @@ typedef struct uly_op_spec {
 MlirOperation uly_op_build(const uly_ir *ir, const uly_op_spec *spec);
 static inline MlirValue uly_op_result(MlirOperation op, int i) { return mlirOperationGetResult(op, i); }
 bool uly_op_is(MlirOperation op, const char *name);
-uly_str uly_op_name(MlirOperation op);
 MlirBlock uly_op_body(MlirOperation op);     // first block of the first region
 MlirOperation uly_value_op(MlirValue value); // null for arguments
 int uly_value_n_uses(MlirValue value);

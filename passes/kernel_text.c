@@ -102,6 +102,7 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
     break;
   }
   case ULY_KERNEL_MOVE:
+  case ULY_KERNEL_REFERENCE:
   case ULY_N_KERNEL_KINDS: break;
   }
   return uly_text_str(&text);

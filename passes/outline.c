@@ -131,6 +131,9 @@ MlirOperation uly_outline(uly_outliner *o, const uly_group *group, uly_ops ops, 
                                                           .before = group->anchor,
                                                           .attrs = {uly_ir_attr(o->ir, "callee", uly_ir_symbol(o->ir, name))}});
   uly_op_set(call, "uly.load", load);
+  mlirOperationSetLocation(call, uly_ir_loc(o->ir, uly_op_loc(o->ir, last)));
+  for (int i = 0; i < group->n_results; i++)
+    uly_op_set_number(o->ir, call, i, uly_op_number(uly_value_op(group->results[i]), (int)mlirOpResultGetResultNumber(group->results[i])));
   for (int i = 0; i < group->n_results; i++) mlirValueReplaceAllUsesOfWith(group->results[i], uly_op_result(call, i));
   forget(group, ops, at);
   for (int i = group->n_ops - 1; i >= 0; i--) uly_op_erase(group->ops[i]);

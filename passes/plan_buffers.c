@@ -2,7 +2,7 @@
 //
 // A buffer is live from its first step to its last. Where it is used both inside and outside a loop, what it holds must survive the other iterations: it is live for the
 // whole loop. A buffer used only inside a loop is written anew by each iteration. A receive buffer is live from its POST, a send buffer to its WAIT.
-#include "passes/emit.h"
+#include "passes/program.h"
 
 typedef struct plan {
   uly_program *program;

@@ -139,6 +139,9 @@ ULY_PROGRAM_TABLES(TABLE)
 TABLE(, uly_kernel_desc *, kernels)
 #undef TABLE
 
+// plan_buffers.c: when each buffer is live, from the steps.
+void uly_plan_buffers(uly_arena *arena, uly_program *program);
+
 const char *uly_kernel_kind_name(uly_kernel_kind kind); // "GEMM"
 const char *uly_rows_mode_name(uly_rows_mode mode);     // "softmax"
 

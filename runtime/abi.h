@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define ULY_ABI_MAJOR 1
-#define ULY_ABI_MINOR 0
+#define ULY_ABI_MINOR 1 // 1: probes, sources
 #define ULY_QUERY_SYMBOL "ulyc_model"
 #define ULY_NOTE_SECTION ".note.ulyc"
 #define ULY_NOTE_TYPE 1
@@ -180,7 +180,31 @@ typedef struct uly_entry {
   uly_span steps[ULY_N_PHASES];
   uint32_t symbols;           // bit set of the symbols it needs
   uint32_t pad;
+  uly_span probes;            // since 1.1
 } uly_entry;
+
+// What a step has made: a value of the spec's program, or this rank's part of it. For whoever looks (runtime/watch.h); nothing is computed from it. Values that live in
+// registers alone, as those inside a fused kernel, have none.
+typedef struct uly_probe {
+  uint32_t value;   // its number in the entry's graph: the same in every build of the spec
+  uint32_t step;    // after which it is there; after an END: once the loop has ended
+  uint32_t operand; // row of the operand table: a buffer, a tensor or segments
+  uint32_t dtype, spec_dtype; // in memory; in the spec
+  uint32_t rank;
+  uint32_t dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS]; // nodes: global sizes, this rank's part
+  uint32_t stride[ULY_MAX_DIMS]; // nodes: elements
+  uint32_t offset;               // node: elements from where the operand points, or ULY_NONE
+  uint32_t axis, cut;            // segments: pointer p shows the piece of dim `cut` that rank p of the axis sent. Its start and local, all strides and the offset are nodes of that rank
+  uint32_t name;                 // row of the name table: the operation
+  uint32_t spec_line, spec_column;
+} uly_probe;
+
+// The spec.
+typedef struct uly_source_row {
+  uly_span name;    // of its file, without folders
+  uly_span text;    // empty but where --target=reference puts it
+  uint8_t hash[16]; // of the checked program: text, consts and all
+} uly_source_row;
 
 // A kernel: its name, and a hash of its code at every level, which tells one build of a model from another.
 typedef struct uly_kernel_row {
@@ -190,8 +214,8 @@ typedef struct uly_kernel_row {
   uint8_t code[16];
 } uly_kernel_row;
 
-// TABLE(kind, row type, name). ULY_PROGRAM_TABLES are those that the passes fill; codegen adds the kernels.
-#define ULY_PROGRAM_TABLES(TABLE)                                                                                      \
+// TABLE(kind, row type, name), in the order of the file: later minor versions append. ULY_PROGRAM_TABLES are those that the passes fill; codegen adds the kernels.
+#define ULY_FIRST_TABLES(TABLE)                                                                                        \
   TABLE(CHARS, char, chars)                                                                                            \
   TABLE(NAMES, uly_span, names)             /* of chars */                                                             \
   TABLE(NODES, uly_node, nodes)             /* operands before users */                                                \
@@ -205,9 +229,14 @@ typedef struct uly_kernel_row {
   TABLE(STEPS, uly_step, steps)                                                                                        \
   TABLE(ENTRIES, uly_entry, entries)                                                                                   \
   TABLE(INDICES, uint32_t, indices)
+#define ULY_LATER_TABLES(TABLE) /* since 1.1 */                                                                        \
+  TABLE(PROBES, uly_probe, probes)                                                                                     \
+  TABLE(SOURCES, uly_source_row, sources)
+#define ULY_PROGRAM_TABLES(TABLE) ULY_FIRST_TABLES(TABLE) ULY_LATER_TABLES(TABLE)
 #define ULY_TABLES(TABLE)                                                                                              \
-  ULY_PROGRAM_TABLES(TABLE)                                                                                            \
-  TABLE(KERNELS, uly_kernel_row, kernels)   /* kernel k is function k of each level */
+  ULY_FIRST_TABLES(TABLE)                                                                                              \
+  TABLE(KERNELS, uly_kernel_row, kernels)   /* kernel k is function k of each level */                                 \
+  ULY_LATER_TABLES(TABLE)
 
 typedef enum uly_table_kind {
 #define TABLE(kind, type, name) ULY_TABLE_##kind,
@@ -229,8 +258,9 @@ typedef struct uly_blob {
   uint64_t bytes;       // of the whole blob
   uint8_t program[32];  // BLAKE2b of everything after this header: what the ranks of a bind compare
   uint32_t n_tables, pad;
-  uly_table tables[ULY_N_TABLES];
+  uly_table tables[ULY_N_TABLES]; // n_tables of them
 } uly_blob;
+enum { ULY_LEAST_TABLES = ULY_TABLE_KERNELS + 1 }; // of version 1.0
 
 // Written by kernels, read when the caller waits. The first fault wins: `code` goes from 0 by compare-and-swap, then the rest is filled.
 typedef struct uly_fault {

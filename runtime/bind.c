@@ -110,7 +110,7 @@ static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error 
   b->gathered = calloc((size_t)most, ULY_FAULT_RECORD);
   if (!b->tensors || !b->gathered) return uly_fail(error, ULY_EXHAUSTED, "no memory to bind");
   b->holds = true;
-  ULY_TRY(uly_loaded_hold(b->loaded, b->entry, b->device, b->level, error));
+  ULY_TRY(uly_loaded_hold(b->loaded, b->entry, b->device, b->level, &options->watcher, error));
   return uly_bind_alloc(b, error);
 }
 
@@ -143,11 +143,12 @@ static uly_status run_bind_phase(uly_bound *b, uly_error *error) {
   return status;
 }
 
-static uly_status finish(uly_bound *b, uly_error *error) {
+static uly_status finish(uly_bound *b, const uly_watcher *watcher, uly_error *error) {
   ULY_TRY(uly_bind_map(b, error));
   b->machine = machine_of(b, ULY_PHASE_FORWARD);
   ULY_TRY(uly_machine_prepare(&b->machine, error));
   ULY_TRY(b->device->ops->reserve(b->device, (size_t)uly_machine_scratch(&b->machine), error));
+  ULY_TRY(uly_watch_create(&b->machine, b->loaded->tables.entries[b->entry].probes, watcher, error, &b->machine.watch));
   return run_bind_phase(b, error);
 }
 
@@ -174,7 +175,7 @@ uly_status uly_bind(uly_loaded *loaded, const uly_bind_options *options, uly_err
     status = uly_bind_agree(b, status == ULY_OK ? checked : status, error);
     if (status == ULY_OK) status = uly_bind_lines(b, error);
     if (status == ULY_OK) status = uly_bind_agree_plan(b, make(b, options, error), error);
-    if (status == ULY_OK) status = uly_bind_agree_plan(b, finish(b, error), error);
+    if (status == ULY_OK) status = uly_bind_agree_plan(b, finish(b, &options->watcher, error), error);
   } else {
     for (int a = 0; a < ULY_MAX_AXES; a++)
       if (options->comms[a]) options->comms[a]->ops->abort(options->comms[a], error->text);
@@ -191,6 +192,7 @@ uly_status uly_bind(uly_loaded *loaded, const uly_bind_options *options, uly_err
 
 void uly_bound_destroy(uly_bound *b) {
   if (!b) return;
+  uly_watch_destroy(b->machine.watch);
   uly_machine_finish(&b->machine);
   uly_bind_unmap(b);
   if (b->holds) uly_loaded_release(b->loaded);

@@ -3,7 +3,7 @@
 #define ULY_RUNTIME_BOUND_H
 
 #include "runtime/loaded.h"
-#include "runtime/machine.h"
+#include "runtime/watch.h"
 
 enum { ULY_FAULT_RECORD = 96 }; // bytes a rank that uly_bound.gathered has room for
 
@@ -15,6 +15,7 @@ typedef struct uly_bind_options {
   int32_t grid[ULY_MAX_AXES];    // with |world|: uly_grid_settle's |given|
   const char *device;            // NULL or "": ULYRT_DEVICE, else the first
   int threads;                   // 0: ULYRT_THREADS, else the cores divided by the ranks
+  uly_watcher watcher;           // sees the values of the load phase and of every run
 } uly_bind_options;
 
 // Memory of buffers: the device's, or what the peers of an axis map.

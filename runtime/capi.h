@@ -21,6 +21,8 @@ struct ulyrt_instance {
   uly_bound *bound;
   uly_checked *shapes; // [tensors of the entry]
   void **pointers;     // the same, for a run
+  void (*watch)(void *context, const ulyrt_value *value);
+  void *watch_context;
 };
 
 // Copies |from| to |to| (NULL: nowhere), as far as the caller's struct reaches, and returns its status.

@@ -34,6 +34,28 @@ static uly_status read_grid(const ulyrt_model *m, const ulyrt_bind_options *o, u
   return uly_capi_grid(m, o->grid, o->n_grid, error, out->grid);
 }
 
+static void show(void *context, const uly_seen *s) {
+  const ulyrt_instance *i = context;
+  const uly_probe *p = s->probe;
+  ulyrt_value v = {.struct_size = sizeof v,
+                   .number = (int32_t)p->value,
+                   .operation = uly_capi_name(i->model, p->name),
+                   .step = uly_capi_name(i->model, s->step->name),
+                   .spec_line = (int32_t)p->spec_line,
+                   .spec_column = (int32_t)p->spec_column,
+                   .depth = (int32_t)s->depth,
+                   .ndim = (int32_t)p->rank,
+                   .dtype = uly_capi_dtype(p->dtype),
+                   .spec_dtype = uly_capi_dtype(p->spec_dtype),
+                   .data = (void *)(uintptr_t)s->data};
+  memcpy(v.iteration, s->iteration, s->depth * sizeof *s->iteration);
+  memcpy(v.dims, s->dims, sizeof v.dims);
+  memcpy(v.start, s->start, sizeof v.start);
+  memcpy(v.local, s->local, sizeof v.local);
+  memcpy(v.strides, s->stride, sizeof v.strides);
+  i->watch(i->watch_context, &v);
+}
+
 // Everything that run needs to check what it is given.
 static uly_status prepare(ulyrt_instance *i, uly_error *error) {
   uly_span tensors = entry_of(i)->tensors;
@@ -65,6 +87,9 @@ ulyrt_status ulyrt_bind(ulyrt_model *m, const ulyrt_bind_options *given, ulyrt_i
   ulyrt_instance *i = calloc(1, sizeof *i);
   if (!i) return uly_capi_fail(error, ULY_EXHAUSTED, "no memory for an instance");
   i->model = m;
+  i->watch = o.watch;
+  i->watch_context = o.watch_context;
+  if (o.watch) options.watcher = (uly_watcher){show, i};
   status = uly_bind(m->loaded, &options, &e, &i->bound);
   if (status == ULY_OK) status = prepare(i, &e);
   if (status != ULY_OK) {

@@ -7,20 +7,32 @@
 
 // ---- load -----------------------------------------------------------------------------------------------------------------------------------
 
+// Text |i| of all that are copied: names, symbols, axes, names and texts of sources.
+static uly_span text_of(const uly_tables *t, uint32_t i) {
+  if (i < t->n_names) return t->names[i];
+  i -= t->n_names;
+  if (i < t->n_symbols) return t->symbols[i].name;
+  i -= t->n_symbols;
+  if (i < t->n_axes) return t->axes[i].name;
+  i -= t->n_axes;
+  return i % 2 ? t->sources[i / 2].text : t->sources[i / 2].name;
+}
+
 // Zero-terminated copies of all names.
 static uly_status copy_names(ulyrt_model *m, uly_error *error) {
   const uly_tables *t = &m->loaded->tables;
-  uint32_t n = t->n_names + t->n_symbols + t->n_axes;
+  uint32_t n = t->n_names + t->n_symbols + t->n_axes + 2 * t->n_sources;
   size_t chars = 1;
   for (uint32_t i = 0; i < t->n_names; i++) chars += t->names[i].count + (size_t)1;
   for (uint32_t i = 0; i < t->n_symbols; i++) chars += t->symbols[i].name.count + (size_t)1;
   for (uint32_t i = 0; i < t->n_axes; i++) chars += t->axes[i].name.count + (size_t)1;
+  for (uint32_t i = 0; i < t->n_sources; i++) chars += t->sources[i].name.count + t->sources[i].text.count + (size_t)2;
   m->memory = calloc(1, sizeof(char *) * (n + (size_t)1) + chars);
   if (!m->memory) return uly_fail(error, ULY_EXHAUSTED, "no memory for %u names", n);
   m->names = m->memory;
   char *at = (char *)(m->names + n + 1);
   for (uint32_t i = 0; i < n; i++) {
-    uly_span s = i < t->n_names ? t->names[i] : i < t->n_names + t->n_symbols ? t->symbols[i - t->n_names].name : t->axes[i - t->n_names - t->n_symbols].name;
+    uly_span s = text_of(t, i);
     memcpy(at, t->chars + s.first, s.count);
     m->names[i] = at;
     at += s.count + 1;
@@ -261,4 +273,39 @@ ulyrt_status ulyrt_model_grid(const ulyrt_model *m, int32_t n_ranks, const ulyrt
   uly_status status = uly_capi_grid(m, grid, n_grid, &e, given);
   if (status == ULY_OK) status = uly_grid_settle(&m->loaded->tables, given, n_ranks, &e, out_sizes);
   return uly_capi_error(error, &e, status);
+}
+
+// ---- values -----------------------------------------------------------------------------------------------------------------------------------
+
+ulyrt_status ulyrt_model_source(const ulyrt_model *m, ulyrt_source *out_source, ulyrt_error *error) {
+  const uly_tables *t = &m->loaded->tables;
+  ulyrt_source source = {.name = "", .text = ""};
+  uint32_t row = t->n_names + t->n_symbols + t->n_axes;
+  if (t->n_sources) {
+    source.name = m->names[row];
+    source.text = m->names[row + 1];
+    memcpy(source.program, t->sources[0].hash, sizeof source.program);
+  }
+  return uly_capi_copy(out_source, out_source->struct_size, &source, sizeof source, error);
+}
+
+int32_t ulyrt_model_values(const ulyrt_model *m, int32_t entry) {
+  uint32_t row = entry_row(&m->loaded->tables, entry);
+  return row == ULY_NONE ? 0 : (int32_t)m->loaded->tables.entries[row].probes.count;
+}
+
+ulyrt_status ulyrt_model_value(const ulyrt_model *m, int32_t entry, int32_t i, ulyrt_value *out_value, ulyrt_error *error) {
+  const uly_tables *t = &m->loaded->tables;
+  int32_t n = ulyrt_model_values(m, entry);
+  if (i < 0 || i >= n) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "the entry shows %d values, asked for number %d", n, i);
+  const uly_probe *p = &t->probes[t->entries[entry_row(t, entry)].probes.first + (uint32_t)i];
+  ulyrt_value v = {.number = (int32_t)p->value,
+                   .operation = uly_capi_name(m, p->name),
+                   .step = uly_capi_name(m, t->steps[p->step].name),
+                   .spec_line = (int32_t)p->spec_line,
+                   .spec_column = (int32_t)p->spec_column,
+                   .ndim = (int32_t)p->rank,
+                   .dtype = uly_capi_dtype(p->dtype),
+                   .spec_dtype = uly_capi_dtype(p->spec_dtype)};
+  return uly_capi_copy(out_value, out_value->struct_size, &v, sizeof v, error);
 }

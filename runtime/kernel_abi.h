@@ -17,7 +17,8 @@
   KIND(MOVE, "a strided copy, to or from messages where asked")                                                                                                \
   KIND(ROWSUM, "exact sum over rows: this rank's part")                                                                                                        \
   KIND(ROUND, "the ranks' parts of an exact sum, added and rounded")                                                                                           \
-  KIND(NLL, "the loss of each row of logits, or of their statistics")
+  KIND(NLL, "the loss of each row of logits, or of their statistics")                                                                                          \
+  KIND(REFERENCE, "an operation on whole tensors in float64: codegen/reference/step_words.h")
 
 typedef enum uly_kernel_kind {
 #define KIND(name, doc) ULY_KERNEL_##name,

@@ -5,6 +5,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/pages.h"
 #include "runtime/poison.h"
+#include "runtime/watch.h"
 
 // Parameters of |entry| that have no value get their constant. Those without one are collected.
 static uly_status fill_params(uly_loaded *loaded, uint32_t entry, uly_error *error) {
@@ -60,9 +61,10 @@ static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *er
   return ULY_OK;
 }
 
-static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, uly_error *error) {
+static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error) {
   uly_span steps = loaded->tables.entries[entry].steps[ULY_PHASE_LOAD];
-  bool all_done = true;
+  bool all_done = !watcher->see || loaded->n_binds > 1;
+  const bool *skip = all_done ? loaded->step_done : NULL;
   for (uint32_t i = steps.first; i < steps.first + steps.count; i++) all_done = all_done && loaded->step_done[i];
   if (all_done) return ULY_OK;
   uly_machine m = {.loaded = loaded,
@@ -72,14 +74,16 @@ static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *devi
                    .steps = steps,
                    .memory = loaded->memory,
                    .slot_bytes = loaded->slot_bytes,
-                   .skip = loaded->step_done};
+                   .skip = skip};
   uly_status status = uly_machine_prepare(&m, error);
   if (status == ULY_OK) status = device->ops->reserve(device, (size_t)uly_machine_scratch(&m), error);
+  if (status == ULY_OK) status = uly_watch_create(&m, loaded->tables.entries[entry].probes, watcher, error, &m.watch);
   if (status == ULY_OK) {
     device->ops->begin(device);
     status = uly_machine_run(&m, error);
     device->ops->end(device);
   }
+  uly_watch_destroy(m.watch);
   uly_machine_finish(&m);
   if (status != ULY_OK) return status;
   if (m.fault.code) return uly_fail(error, ULY_FAULT, "index %lld is out of range 0 … %lld in the load phase", (long long)m.fault.a, (long long)m.fault.b - 1);
@@ -87,12 +91,12 @@ static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *devi
   return ULY_OK;
 }
 
-uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, uly_error *error) {
+uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error) {
   pthread_mutex_lock(&loaded->mutex);
   loaded->n_binds++;
   uly_status status = fill_params(loaded, entry, error);
   if (status == ULY_OK) status = make_buffers(loaded, entry, error);
-  if (status == ULY_OK) status = run_steps(loaded, entry, device, level, error);
+  if (status == ULY_OK) status = run_steps(loaded, entry, device, level, watcher, error);
   pthread_mutex_unlock(&loaded->mutex);
   return status;
 }

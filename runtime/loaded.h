@@ -69,9 +69,10 @@ ULY_MUST_USE uly_status uly_param_set(uly_loaded *loaded, uly_str name, uint32_t
 ULY_MUST_USE uly_status uly_param_seed(uly_loaded *loaded, uint64_t seed, uly_error *error);
 
 // ---- load phase (load_phase.c) ----
+typedef struct uly_watcher uly_watcher; // runtime/watch.h
 // Runs the load steps of |entry| that have not run yet, on |device| with the kernels of |level|. Parameters without a value take their constant; ULY_INVALID_ARGUMENT lists
-// those that have none. Counts as a bind from here on, whatever it returns.
-ULY_MUST_USE uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, uly_error *error);
+// those that have none. Counts as a bind from here on, whatever it returns. Where |watcher| looks, and nobody else has bound the model, all steps run.
+ULY_MUST_USE uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error);
 void uly_loaded_release(uly_loaded *loaded);
 
 #endif

@@ -1,5 +1,5 @@
 // Opens a model.so. The file is read and judged with libelf before it is mapped, since mapping a truncated one would kill the process, and since code that the
-// processor cannot run, or that would run on load, must not get that far.
+// processor cannot run, or that would run on load, its own or a library's that it brings along, must not get that far.
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -47,14 +47,40 @@ static uly_status check_header(const file *f, uly_error *error) {
   return ULY_OK;
 }
 
+// The text at |address| of the mapped file, as the dynamic linker finds it; NULL where it does not lie in the file.
+static const char *text_at(const file *f, uint64_t address) {
+  size_t bytes, n;
+  const char *raw = elf_rawfile(f->elf, &bytes);
+  if (!raw || elf_getphdrnum(f->elf, &n) != 0) return NULL;
+  for (size_t i = 0; i < n; i++) {
+    GElf_Phdr p;
+    if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz) continue;
+    uint64_t at = address - p.p_vaddr + p.p_offset;
+    return at < bytes && memchr(raw + at, 0, bytes - at) ? raw + at : NULL;
+  }
+  return NULL;
+}
+
+// Libraries that a model may need: those that this process has anyway. They are found by name in what is loaded, so that nothing is searched for.
+static uly_status check_needed(const file *f, const char *name, uly_error *error) {
+  if (name && (strcmp(name, "libm.so.6") == 0 || strcmp(name, "libc.so.6") == 0)) return ULY_OK;
+  return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it needs the library %.80s", f->path, name ? name : "?");
+}
+
 static uly_status check_dynamic(const file *f, const GElf_Phdr *p, uly_error *error) {
   Elf_Data *data = elf_getdata_rawchunk(f->elf, (int64_t)p->p_offset, p->p_filesz, ELF_T_DYN);
   GElf_Dyn d;
+  uint64_t texts = 0;
   for (int i = 0; data && gelf_getdyn(data, i, &d) && d.d_tag != DT_NULL; i++) {
     bool runs = d.d_tag == DT_INIT || d.d_tag == DT_FINI;
     bool has_array = (d.d_tag == DT_INIT_ARRAYSZ || d.d_tag == DT_FINI_ARRAYSZ || d.d_tag == DT_PREINIT_ARRAYSZ) && d.d_un.d_val != 0;
     if (runs || has_array) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it would run code when it is loaded", f->path);
+    if (d.d_tag == DT_RPATH || d.d_tag == DT_RUNPATH || d.d_tag == DT_FILTER || d.d_tag == DT_AUXILIARY)
+      return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: it says where to look for libraries", f->path);
+    if (d.d_tag == DT_STRTAB) texts = d.d_un.d_ptr;
   }
+  for (int i = 0; data && gelf_getdyn(data, i, &d) && d.d_tag != DT_NULL; i++)
+    if (d.d_tag == DT_NEEDED) ULY_TRY(check_needed(f, text_at(f, texts + d.d_un.d_val), error));
   return ULY_OK;
 }
 
@@ -170,7 +196,7 @@ static uly_status map(const char *path, const uly_note *note, uly_error *error, 
 static const uly_blob *find_blob(const file *f, const uly_note *note) {
   size_t n;
   const char *bytes = elf_rawfile(f->elf, &n);
-  for (uint64_t at = 0; bytes && note->blob_bytes >= sizeof(uly_blob) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += _Alignof(uly_blob)) {
+  for (uint64_t at = 0; bytes && note->blob_bytes >= offsetof(uly_blob, tables) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += _Alignof(uly_blob)) {
     const uly_blob *blob = (const void *)(bytes + at);
     if (blob->magic == ULY_BLOB_MAGIC && blob->bytes == note->blob_bytes && memcmp(blob->program, note->program, sizeof note->program) == 0) return blob;
   }

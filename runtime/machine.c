@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/poison.h"
+#include "runtime/watch.h"
 
 // One operand of a prepared step.
 typedef struct place {
@@ -225,6 +226,15 @@ static void resolve(const uly_machine *m, const place *p, const counters *c) {
   }
 }
 
+uint32_t uly_machine_pointers(const uly_machine *m, const uly_operand *o) { return n_pointers(m, o); }
+
+void uly_machine_locate(const uly_machine *m, const uly_operand *o, const int64_t *at, uint32_t depth, void **out) {
+  place p = {.operand = o, .slots = n_slots(&m->loaded->tables, o), .n = n_pointers(m, o), .pointers = out};
+  counters c = {.depth = depth};
+  memcpy(c.at, at, depth * sizeof *at);
+  resolve(m, &p, &c);
+}
+
 static uly_status comm_failed(const uly_machine *m, uint32_t step, const uly_link *x, uly_status status, uly_error *error) {
   const uly_step *s = &m->loaded->tables.steps[step];
   return uly_fail(error, status, "%s (step %u, spec line %u)", x->comm->error, step, s->spec_line);
@@ -301,10 +311,11 @@ uly_status uly_machine_run(uly_machine *m, uly_error *error) {
       count[c.depth] = p->items;
       c.at[c.depth++] = 0;
     } else if (s->kind == ULY_STEP_END) {
-      if (++c.at[c.depth - 1] < count[c.depth - 1])
+      if (++c.at[c.depth - 1] < count[c.depth - 1]) {
         i = s->b;
-      else
-        c.depth--;
+        continue;
+      }
+      c.depth--;
     } else if (p->skip) {
       continue;
     } else if (s->kind == ULY_STEP_KERNEL) {
@@ -315,6 +326,7 @@ uly_status uly_machine_run(uly_machine *m, uly_error *error) {
     } else {
       ULY_TRY(run_exchange(m, i, p, &c, error));
     }
+    if (m->watch) uly_watch_step(m->watch, m, i, c.at, c.depth);
   }
   return ULY_OK;
 }

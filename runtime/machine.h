@@ -19,6 +19,7 @@ typedef struct uly_link {
 } uly_link;
 
 typedef struct uly_prepared uly_prepared;
+typedef struct uly_watch uly_watch; // runtime/watch.h
 
 typedef struct uly_machine {
   // Set by the owner before uly_machine_prepare.
@@ -34,6 +35,7 @@ typedef struct uly_machine {
   const bool *skip;          // [n_steps] or NULL: steps to leave out
   int log;                   // ULYRT_LOG
   bool poison;               // ULYRT_POISON
+  uly_watch *watch;          // NULL: nobody looks. May be set after uly_machine_prepare
   // Changes from run to run.
   void *const *tensors; // [n_tensors]: the caller's
   uly_fault fault;
@@ -46,6 +48,9 @@ ULY_MUST_USE uly_status uly_machine_prepare(uly_machine *machine, uly_error *err
 // Runs all steps. A fault of a kernel does not end the run: machine->fault says so afterwards. Errors are those of the communicators.
 ULY_MUST_USE uly_status uly_machine_run(uly_machine *machine, uly_error *error);
 void uly_machine_finish(uly_machine *machine); // frees what prepare made
+// Pointers of an operand of the program: how many, and what they are in iterations |at| of |depth| loops, its offset not added. |out| has room for all.
+uint32_t uly_machine_pointers(const uly_machine *machine, const uly_operand *operand);
+void uly_machine_locate(const uly_machine *machine, const uly_operand *operand, const int64_t *at, uint32_t depth, void **out);
 // Work items of prepared step |step|, numbered within the span, and whether its predicate leaves it out.
 int64_t uly_machine_items(const uly_machine *machine, uint32_t step, bool *out_skipped);
 // Scratch that the prepared steps need in each thread.

@@ -12,16 +12,22 @@ static const struct {
 #undef TABLE
 };
 
+// Files of earlier minor versions lack the later tables.
+static uly_table table_of(const uly_blob *blob, int kind) { return (uint32_t)kind < blob->n_tables ? blob->tables[kind] : (uly_table){0}; }
+
+static size_t header_bytes(uint32_t n_tables) { return offsetof(uly_blob, tables) + n_tables * sizeof(uly_table); }
+
 static uly_status check_header(const uly_blob *blob, uint64_t bytes, uly_error *error) {
-  if (!blob || bytes < sizeof *blob || blob->bytes < sizeof *blob || blob->bytes > bytes)
+  if (!blob || bytes < header_bytes(ULY_LEAST_TABLES) || blob->bytes < header_bytes(ULY_LEAST_TABLES) || blob->bytes > bytes)
     return uly_fail(error, ULY_INVALID_INPUT, "the model's tables are truncated");
   if (blob->magic != ULY_BLOB_MAGIC) return uly_fail(error, ULY_INVALID_INPUT, "the model's tables do not start with ulyc's mark");
   if (blob->abi_major != ULY_ABI_MAJOR)
     return uly_fail(error, ULY_INVALID_INPUT, "the model has ABI %u.%u, this runtime reads %u.%u: compile it again", blob->abi_major, blob->abi_minor,
                     ULY_ABI_MAJOR, ULY_ABI_MINOR);
-  if (blob->n_tables < ULY_N_TABLES) return uly_fail(error, ULY_INVALID_INPUT, "the model has %u tables, expected %d", blob->n_tables, ULY_N_TABLES);
+  if (blob->n_tables < ULY_LEAST_TABLES || blob->n_tables > (blob->bytes - offsetof(uly_blob, tables)) / sizeof(uly_table))
+    return uly_fail(error, ULY_INVALID_INPUT, "the model has %u tables, expected %d", blob->n_tables, ULY_N_TABLES);
   for (int i = 0; i < ULY_N_TABLES; i++) {
-    const uly_table *t = &blob->tables[i];
+    const uly_table table = table_of(blob, i), *t = &table;
     uint64_t end;
     if (t->offset % 8 || __builtin_add_overflow(t->offset, (uint64_t)t->count * t->row_bytes, &end) || end > blob->bytes || (t->count && !t->row_bytes))
       return uly_fail(error, ULY_INVALID_INPUT, "the model's table of %s (%u rows of %u bytes at %llu) does not lie within its %llu bytes", kinds[i].name,
@@ -32,7 +38,7 @@ static uly_status check_header(const uly_blob *blob, uint64_t bytes, uly_error *
 }
 
 static unsigned char *copy_rows(unsigned char *at, const uly_blob *blob, int kind) {
-  const uly_table *t = &blob->tables[kind];
+  const uly_table table = table_of(blob, kind), *t = &table;
   const unsigned char *from = (const unsigned char *)blob + t->offset;
   size_t row = kinds[kind].row_bytes, n = row < t->row_bytes ? row : t->row_bytes;
   for (uint32_t i = 0; i < t->count; i++) memcpy(at + i * row, from + (size_t)i * t->row_bytes, n);
@@ -43,13 +49,13 @@ uly_status uly_tables_read(const uly_blob *blob, uint64_t bytes, uly_error *erro
   *out_tables = (uly_tables){0};
   ULY_TRY(check_header(blob, bytes, error));
   size_t total = 8;
-  for (int i = 0; i < ULY_N_TABLES; i++) total += (kinds[i].row_bytes * blob->tables[i].count + 7) & ~(size_t)7;
+  for (int i = 0; i < ULY_N_TABLES; i++) total += (kinds[i].row_bytes * table_of(blob, i).count + 7) & ~(size_t)7;
   unsigned char *at = calloc(1, total);
   if (!at) return uly_fail(error, ULY_EXHAUSTED, "no memory for %zu bytes of tables", total);
   out_tables->memory = at;
 #define TABLE(kind, type, field)                                                                                                                               \
   out_tables->field = (type *)(void *)at;                                                                                                                      \
-  out_tables->n_##field = blob->tables[ULY_TABLE_##kind].count;                                                                                                \
+  out_tables->n_##field = table_of(blob, ULY_TABLE_##kind).count;                                                                                                \
   at = copy_rows(at, blob, ULY_TABLE_##kind);
   ULY_TABLES(TABLE)
 #undef TABLE

@@ -32,6 +32,7 @@ static uly_status check_names(const uly_tables *t, uly_error *error) {
   REQUIRE(t->n_axes <= ULY_MAX_AXES, "%u grid axes, at most %d", t->n_axes, ULY_MAX_AXES);
   for (uint32_t i = 0; i < t->n_axes; i++) REQUIRE(span_in(t->axes[i].name, t->n_chars), "axis %u has no name", i);
   for (uint32_t i = 0; i < t->n_kernels; i++) REQUIRE(span_in(t->kernels[i].name, t->n_chars), "kernel %u has no name", i);
+  for (uint32_t i = 0; i < t->n_sources; i++) REQUIRE(span_in(t->sources[i].name, t->n_chars) && span_in(t->sources[i].text, t->n_chars), "source %u has no name", i);
   return ULY_OK;
 }
 
@@ -150,12 +151,35 @@ static uly_status check_phase(const uly_tables *t, uly_span steps, uly_phase pha
   return ULY_OK;
 }
 
+// A value is shown only where, and while, it is there.
+static uly_status check_probe(const uly_tables *t, const uly_entry *e, uint32_t i, uly_error *error) {
+  const uly_probe *p = &t->probes[i];
+  REQUIRE(p->operand < t->n_operands && p->dtype < ULY_N_DTYPES && p->spec_dtype < ULY_N_DTYPES && p->rank <= ULY_MAX_DIMS && node_or_none(t, p->offset) && p->name < t->n_names,
+          "probe %u is malformed", i);
+  for (uint32_t d = 0; d < p->rank; d++)
+    REQUIRE(p->dims[d] < t->n_nodes && p->start[d] < t->n_nodes && p->local[d] < t->n_nodes && p->stride[d] < t->n_nodes, "probe %u has no size in dim %u", i, d);
+  const uly_operand *o = &t->operands[p->operand];
+  bool segments = o->kind == ULY_OPERAND_SEGMENTS;
+  REQUIRE(segments || o->kind == ULY_OPERAND_BUFFER || o->kind == ULY_OPERAND_TENSOR, "probe %u shows nothing", i);
+  REQUIRE(segments ? p->axis == t->exchanges[o->index].axis && p->cut < p->rank : p->axis == ULY_NONE, "probe %u has axis %u", i, p->axis);
+  const uly_span *load = &e->steps[ULY_PHASE_LOAD], *forward = &e->steps[ULY_PHASE_FORWARD];
+  bool at_load = p->step - load->first < load->count;
+  REQUIRE(at_load || p->step - forward->first < forward->count, "probe %u follows step %u, which its entry does not have", i, p->step);
+  const uly_buffer *b = o->kind == ULY_OPERAND_BUFFER ? &t->buffers[o->index] : segments ? &t->buffers[t->exchanges[o->index].receive] : NULL;
+  if (b && b->phase != ULY_PHASE_LOAD)
+    REQUIRE(!at_load && p->step >= b->live_from && p->step <= b->live_to, "probe %u shows a buffer that does not live at step %u", i, p->step);
+  if (o->kind == ULY_OPERAND_TENSOR)
+    REQUIRE(t->tensors[o->index].role == ULY_OUTPUT && o->index - e->tensors.first < e->tensors.count, "probe %u shows a tensor that its entry does not make", i);
+  return ULY_OK;
+}
+
 static uly_status check_entries(const uly_tables *t, uly_error *error) {
   REQUIRE(t->n_entries > 0, "it has no entry");
   for (uint32_t i = 0; i < t->n_entries; i++) {
     const uly_entry *e = &t->entries[i];
-    REQUIRE(e->name < t->n_names && node_or_none(t, e->when) && span_in(e->tensors, t->n_tensors) && span_in(e->params, t->n_indices), "entry %u is malformed",
-            i);
+    REQUIRE(e->name < t->n_names && node_or_none(t, e->when) && span_in(e->tensors, t->n_tensors) && span_in(e->params, t->n_indices) &&
+                span_in(e->probes, t->n_probes),
+            "entry %u is malformed", i);
     for (uint32_t k = 0; k < e->tensors.count; k++) REQUIRE(t->tensors[e->tensors.first + k].role != ULY_PARAM, "entry %u takes a parameter", i);
     for (uint32_t k = 0; k < e->params.count; k++) {
       uint32_t row = t->indices[e->params.first + k];
@@ -165,6 +189,7 @@ static uly_status check_entries(const uly_tables *t, uly_error *error) {
       REQUIRE(span_in(e->steps[phase], t->n_steps), "entry %u has no steps", i);
       ULY_TRY(check_phase(t, e->steps[phase], (uly_phase)phase, error));
     }
+    for (uint32_t k = 0; k < e->probes.count; k++) ULY_TRY(check_probe(t, e, e->probes.first + k, error));
   }
   return ULY_OK;
 }

@@ -21,9 +21,10 @@ extern "C" {
 #endif
 
 #define ULYRT_ABI_MAJOR 1
-#define ULYRT_ABI_MINOR 0
+#define ULYRT_ABI_MINOR 1 // 1: grid, axes, values
 #define ULYRT_MAX_DIMS 6
 #define ULYRT_MAX_AXES 4
+#define ULYRT_MAX_LOOPS 4
 
 typedef enum ulyrt_status {
   ULYRT_OK = 0,
@@ -150,6 +151,35 @@ typedef struct ulyrt_size {
 // Ranks are numbered along the first axis of the spec's grid, then along the next: with `grid sp(S), dp(B)` and sp = 3, ranks 0, 1, 2 share sequences, as do 3, 4, 5. So
 // neighbours exchange most, as in the process groups of DeepSpeed and Megatron. What they call data parallel ranks is such an axis: the spec's B is the batch of all of them.
 ulyrt_status ulyrt_model_grid(const ulyrt_model *model, int32_t n_ranks, const ulyrt_size *grid, int32_t n_grid, int32_t *out_sizes, ulyrt_error *error);
+// A value of the program that the spec says, or a piece of it, as a run has just made it. Values that a fused kernel keeps in registers are not shown.
+typedef struct ulyrt_value {
+  size_t struct_size;
+  int32_t number;          // the same in every build of the spec
+  const char *operation;   // "linear"
+  const char *step;        // what brought it here: "linear", "rows to heads"
+  int32_t spec_line, spec_column;
+  int32_t depth;                      // repeats around it, and
+  int64_t iteration[ULYRT_MAX_LOOPS]; // in which iteration of each, the outermost first
+  int32_t ndim;
+  ulyrt_dtype dtype, spec_dtype; // in memory; in the spec
+  int64_t dims[ULYRT_MAX_DIMS];  // global
+  int64_t start[ULYRT_MAX_DIMS], local[ULYRT_MAX_DIMS], strides[ULYRT_MAX_DIMS]; // the piece of this rank; strides in elements
+  void *data; // where it stands: later steps read what is written here
+} ulyrt_value;
+
+// The spec that the model was made from.
+typedef struct ulyrt_source {
+  size_t struct_size;
+  const char *name;         // of its file, without folders
+  const char *text;         // what it says, where the model has it (ulyc --target=reference), else ""
+  uint8_t program[16];      // a hash of the checked program: text, consts and all
+} ulyrt_source;
+#define ULYRT_SOURCE_INIT {sizeof(ulyrt_source), NULL, NULL, {0}}
+ulyrt_status ulyrt_model_source(const ulyrt_model *model, ulyrt_source *out_source, ulyrt_error *error);
+// How many values an entry shows, and value |i| of them: what does not depend on sizes, the fields behind ndim but for the dtypes being zero.
+int32_t ulyrt_model_values(const ulyrt_model *model, int32_t entry);
+#define ULYRT_VALUE_INIT {sizeof(ulyrt_value), 0, NULL, NULL, 0, 0, 0, {0}, 0, {0, 0, 0}, {0, 0, 0}, {0}, {0}, {0}, {0}, NULL}
+ulyrt_status ulyrt_model_value(const ulyrt_model *model, int32_t entry, int32_t i, ulyrt_value *out_value, ulyrt_error *error);
 
 // ---- communicators --------------------------------------------------------------------------------------------------------------------------
 
@@ -208,8 +238,11 @@ typedef struct ulyrt_bind_options {
   // With one communicator of all ranks: how many of them the grid's axes have, as for ulyrt_model_grid; the same on all ranks.
   const ulyrt_size *grid;
   int32_t n_grid;
+  // Called, while the model is bound (with what is computed at load) and in every run, for each value as soon as it is there, by the thread that binds or runs.
+  void (*watch)(void *context, const ulyrt_value *value);
+  void *watch_context;
 } ulyrt_bind_options;
-#define ULYRT_BIND_OPTIONS_INIT {sizeof(ulyrt_bind_options), NULL, NULL, 0, 0, NULL, NULL, 0, NULL, 0}
+#define ULYRT_BIND_OPTIONS_INIT {sizeof(ulyrt_bind_options), NULL, NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL}
 
 // Collective. Packs weights where that has not happened, checks that all ranks agree, and allocates everything that runs need.
 ulyrt_status ulyrt_bind(ulyrt_model *model, const ulyrt_bind_options *options, ulyrt_instance **out_instance, ulyrt_error *error);

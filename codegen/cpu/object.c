@@ -120,6 +120,7 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
   case ULY_KERNEL_ROWSUM: add_int(table, &n, "uly_rowsum_ints", desc->u.rowsum.ints); break;
   case ULY_KERNEL_ROUND: add_int(table, &n, "uly_round_ints", desc->u.round.ints); break;
   case ULY_KERNEL_MOVE:
+  case ULY_KERNEL_REFERENCE:
   case ULY_N_KERNEL_KINDS: break;
   }
   return n;

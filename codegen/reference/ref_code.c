@@ -57,7 +57,7 @@ static uly_number captured(void *context, int32_t j, const int64_t *indices, int
   int64_t at = 0;
   for (int d = 0; d < n; d++) {
     if (indices[d] < 0 || indices[d] >= t->dims[d]) {
-      if (!op->fault.found) op->fault = (uly_ref_fault){true, indices[d], t->dims[d], p->index[ULY_COORD_Q]};
+      if (!op->fault.found) op->fault = (uly_ref_fault){true, indices[d], t->dims[d], 3, {p->index[ULY_COORD_B], p->index[ULY_COORD_Q], p->index[ULY_COORD_K]}};
       return (uly_number){0};
     }
     at = at * t->dims[d] + indices[d];

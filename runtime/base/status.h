@@ -26,6 +26,7 @@ uly_status uly_status_failure(int64_t code);
   } while (0)
 
 // A broken invariant of ours, never a user's mistake.
+#ifndef ULY_ASSERT // code that is linked into models has its own
 #define ULY_ASSERT(cond)                                                                                               \
   do {                                                                                                                 \
     if (!(cond)) {                                                                                                     \
@@ -33,5 +34,6 @@ uly_status uly_status_failure(int64_t code);
       abort();                                                                                                         \
     }                                                                                                                  \
   } while (0)
+#endif
 
 #endif

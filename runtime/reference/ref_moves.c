@@ -8,7 +8,7 @@ void uly_ref_gather(uly_ref_op *op) {
   for (int64_t at = op->begin * last; at < op->end * last; at++) {
     int64_t id = ids->data[at / width].i;
     bool ok = id >= 0 && id < w->dims[0];
-    if (!ok && !op->fault.found) op->fault = (uly_ref_fault){true, id, w->dims[0], at / width % uly_ref_width(ids)};
+    if (!ok) uly_ref_fail(op, id, w->dims[0], ids, at / width);
     op->out.data[at] = ok ? w->data[id * width + at % width] : (uly_ref_cell){.i = 0};
   }
 }
@@ -46,7 +46,7 @@ void uly_ref_slice(uly_ref_op *op) {
   for (int64_t at = op->begin * last; at < op->end * last; at++) {
     int64_t outer = at / inner / count, j = at / inner % count + op->i[1];
     bool ok = j >= 0 && j < n;
-    if (!ok && !op->fault.found) op->fault = (uly_ref_fault){true, j, n, j};
+    if (!ok) uly_ref_fail(op, j, n, &op->out, at);
     op->out.data[at] = ok ? x->data[(outer * n + j) * inner + at % inner] : (uly_ref_cell){.i = 0};
   }
 }

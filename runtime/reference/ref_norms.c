@@ -56,7 +56,7 @@ void uly_ref_nll(uly_ref_op *op) {
     int64_t label = labels->data[at].i;
     bool ok = label >= 0 && label < classes, ignored = label == op->i[0];
     op->out.data[at].f = 0.0;
-    if (!ok && !ignored && !op->fault.found) op->fault = (uly_ref_fault){true, label, classes, at % width};
+    if (!ok && !ignored) uly_ref_fail(op, label, classes, labels, at);
     if (!ok || ignored) continue;
     double most = largest(in, classes), sum = 0.0;
     for (int64_t i = 0; i < classes; i++) sum += exp(in[i].f - most);

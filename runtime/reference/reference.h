@@ -37,7 +37,9 @@ typedef struct uly_ref_code {
 
 typedef struct uly_ref_fault {
   bool found;
-  int64_t index, limit, row;
+  int64_t index, limit;
+  int32_t n_at;
+  int64_t at[ULY_REF_DIMS]; // where the index stands; of a captured tensor's: batch, query row, key row
 } uly_ref_fault;
 
 struct uly_ref_op {
@@ -63,6 +65,13 @@ static inline int64_t uly_ref_product(const uly_ref_tensor *t, int32_t begin, in
 }
 static inline int64_t uly_ref_width(const uly_ref_tensor *t) { return t->rank ? t->dims[t->rank - 1] : 1; }
 static inline int64_t uly_ref_rows(const uly_ref_tensor *t) { return uly_ref_product(t, 0, t->rank - 1); }
+
+// Element |flat| of |t| is |index|, which is not below |limit|, or below 0.
+static inline void uly_ref_fail(uly_ref_op *op, int64_t index, int64_t limit, const uly_ref_tensor *t, int64_t flat) {
+  if (op->fault.found) return;
+  op->fault = (uly_ref_fault){.found = true, .index = index, .limit = limit, .n_at = t->rank};
+  for (int32_t d = t->rank - 1; d >= 0; d--) op->fault.at[d] = flat % t->dims[d], flat /= t->dims[d];
+}
 
 // A view of float64 numbers; a whole operation.
 static inline uly_ref_tensor uly_ref_floats(const double *data, int32_t rank, const int64_t *dims) {

@@ -13,7 +13,7 @@ LAYERS = {
     "frontend": ["runtime/base"],
     "passes": ["frontend", "runtime/base", "runtime/abi.h", "runtime/kernel_abi.h"],
     "codegen/cpu/templates": ["runtime/base", "runtime/abi.h", "runtime/kernel_abi.h"],
-    "codegen/reference": ["passes", "frontend", "runtime/base", "runtime/reference", "runtime/abi.h", "runtime/kernel_abi.h"],
+    "codegen/reference": ["codegen", "passes", "frontend", "runtime/base", "runtime/reference", "runtime/abi.h", "runtime/kernel_abi.h"],
     "codegen": ["passes", "frontend", "runtime/base", "runtime/abi.h", "runtime/kernel_abi.h"],
     "driver": ["codegen", "passes", "frontend", "runtime"],
 }

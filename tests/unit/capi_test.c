@@ -41,7 +41,7 @@ static void says_what_is_in_it(void **state) {
   (void)state;
   ulyrt_model *m = load();
   ulyrt_error e = ULYRT_ERROR_INIT;
-  assert_int_equal(ulyrt_abi_version(), 0x10000);
+  assert_int_equal(ulyrt_abi_version(), 0x10001);
   assert_int_equal(ulyrt_model_entries(m), 1);
   assert_int_equal(ulyrt_model_params(m), SCALE_LAYERS);
   assert_int_equal(ulyrt_model_symbols(m), 2);

@@ -127,7 +127,7 @@ static void other_abi(void **state) {
   } note = {"ulyc", sizeof(uly_note), ULY_ABI_MAJOR, ULY_ABI_MINOR}, other = note;
   other.abi_major = 7;
   patched(&note, &other, sizeof note);
-  refused(scratch, ULY_INVALID_INPUT, "has ABI 7.0, this runtime reads 1.0");
+  refused(scratch, ULY_INVALID_INPUT, "has ABI 7.1, this runtime reads 1.1");
 }
 
 static void cpu_features(void **state) {
@@ -155,6 +155,13 @@ static void cpu_features(void **state) {
   write_file(copy, good_bytes);
   free(copy);
   refused(scratch, ULY_UNAVAILABLE, "processor lacks features that this version does not know (0x40000000)");
+}
+
+// A library that is loaded along could run code, or be another one than it seems.
+static void needs_only_what_is_there(void **state) {
+  (void)state;
+  refused(NEEDY_FILE, ULY_INVALID_INPUT, "it needs the library libelf.so.1");
+  refused(SEARCHING_FILE, ULY_INVALID_INPUT, "it says where to look for libraries");
 }
 
 // Tables can be looked at on any processor, from bytes alone.
@@ -206,6 +213,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(runs),      cmocka_unit_test(truncated_anywhere), cmocka_unit_test(not_ours),       cmocka_unit_test(runs_code_on_load),
       cmocka_unit_test(other_abi), cmocka_unit_test(cpu_features),       cmocka_unit_test(corrupt_tables), cmocka_unit_test(changed_under_us),
-      cmocka_unit_test(inspects)};
+      cmocka_unit_test(inspects),  cmocka_unit_test(needs_only_what_is_there)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -67,7 +67,7 @@ static void losses_skip_what_is_ignored(void **state) {
   assert_gives(uly_ref_nll, &op, DIMS(3), (double[]){0, 0, 0});
   in[1] = ints(wrong, DIMS(3));
   assert_gives(uly_ref_nll, &op, DIMS(3), (double[]){log(2), 0, log(1 + exp(2))});
-  assert_true(op.fault.found && op.fault.index == 2 && op.fault.limit == 2 && op.fault.row == 1);
+  assert_true(op.fault.found && op.fault.index == 2 && op.fault.limit == 2 && op.fault.at[0] == 1);
 }
 
 static void rows_move(void **state) {
@@ -101,7 +101,7 @@ static void tables_are_indexed(void **state) {
   assert_false(op.fault.found);
   in[1] = ints(wrong, DIMS(2));
   assert_gives(uly_ref_gather, &op, DIMS(2, 2), (double[]){5, 6, 0, 0});
-  assert_true(op.fault.found && op.fault.index == 3 && op.fault.limit == 3 && op.fault.row == 1);
+  assert_true(op.fault.found && op.fault.index == 3 && op.fault.limit == 3 && op.fault.at[0] == 1);
 }
 
 static void sums_of_ints_are_exact(void **state) {

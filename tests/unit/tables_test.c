@@ -114,7 +114,7 @@ static void corruptions_by_name(void **state) {
   refuses(blob, 10, "truncated");
   refuses(NULL, 0, "truncated");
   blob->abi_major = 2;
-  refuses(blob, blob->bytes, "has ABI 2.0, this runtime reads 1.0");
+  refuses(blob, blob->bytes, "has ABI 2.1, this runtime reads 1.1");
   blob->abi_major = 1;
   blob->tables[ULY_TABLE_STEPS].offset = blob->bytes - 8;
   refuses(blob, blob->bytes, "does not lie within");
