@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "codegen/program_table.h"
+#include "runtime/base/full_io.h"
 
 enum { MAX_THREADS = 16, ERROR_BYTES = 512 };
 
@@ -112,17 +113,10 @@ static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_b
 }
 
 static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error) {
-  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
-  bool ok = fd >= 0;
-  for (size_t at = 0; ok && at < bytes.n;) {
-    ssize_t n = write(fd, (const char *)bytes.ptr + at, bytes.n - at);
-    if (n < 0 && errno == EINTR) continue;
-    ok = n > 0;
-    if (ok) at += (size_t)n;
-  }
-  ok = ok && fsync(fd) == 0;
+  int fd = uly_full_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
+  bool ok = fd >= 0 && uly_full_write(fd, bytes.ptr, bytes.n);
   int cause = errno;
-  if (fd >= 0) ok = close(fd) == 0 && ok;
+  if (fd >= 0 && close(fd) != 0 && ok) ok = false, cause = errno;
   if (ok) return ULY_OK;
   uly_text_add(error, "cannot write %s: %s", path, strerror(cause));
   return ULY_IO;

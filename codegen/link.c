@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "codegen/codegen.h"
+#include "runtime/base/full_io.h"
 
 extern char **environ;
 
@@ -21,13 +22,7 @@ static uly_status write_memory_file(uly_bytes bytes, int *out_fd, uly_text *erro
   int fd = memfd_create("ulyc", 0);
   if (fd < 0) return fail_errno(error, ULY_EXHAUSTED, "cannot create a memory file");
   *out_fd = fd;
-  for (size_t at = 0; at < bytes.n;) {
-    ssize_t n = write(fd, (const char *)bytes.ptr + at, bytes.n - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail_errno(error, ULY_EXHAUSTED, "cannot fill a memory file");
-    at += (size_t)n;
-  }
-  return ULY_OK;
+  return uly_full_write(fd, bytes.ptr, bytes.n) ? ULY_OK : fail_errno(error, ULY_EXHAUSTED, "cannot fill a memory file");
 }
 
 static uly_status read_memory_file(uly_arena *arena, int fd, uly_bytes *out, uly_text *error) {
@@ -36,13 +31,7 @@ static uly_status read_memory_file(uly_arena *arena, int fd, uly_bytes *out, uly
   out->n = (size_t)st.st_size;
   char *to = uly_arena_alloc(arena, out->n + 1);
   out->ptr = to;
-  for (size_t at = 0; at < out->n;) {
-    ssize_t n = pread(fd, to + at, out->n - at, (off_t)at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return fail_errno(error, ULY_IO, "cannot read the linker's output");
-    at += (size_t)n;
-  }
-  return ULY_OK;
+  return uly_full_read_at_start(fd, to, out->n) ? ULY_OK : fail_errno(error, ULY_IO, "cannot read the linker's output");
 }
 
 static uly_status run(char **args, int output, int messages, int *out_wait, uly_text *error) {

@@ -6,6 +6,7 @@
 #include "driver/commands.h"
 #include "frontend/parse.h"
 #include "frontend/spec.h"
+#include "runtime/base/full_io.h"
 #include "runtime/io/files.h"
 
 static uly_command_fn *const functions[ULY_N_COMMANDS] = {
@@ -15,7 +16,7 @@ static uly_command_fn *const functions[ULY_N_COMMANDS] = {
 
 uly_status uly_driver_read(uly_driver *d, const char *path, size_t most, uly_str *out_text) {
   bool standard = strcmp(path, "-") == 0;
-  int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+  int fd = standard ? STDIN_FILENO : uly_full_open(path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) {
     uly_text_add(&d->error, "cannot open %s: %s", path, strerror(errno));
     return ULY_IO;

@@ -1,4 +1,4 @@
-// Opens a model.so. The file is read and judged with libelf before it is mapped, since mapping a truncated one would kill the process, and since code that the
+// Opens a model.so. The file is read as a whole and judged with libelf before it is mapped, since mapping a truncated one would kill the process, and since code that the
 // processor cannot run, or that would run on load, its own or a library's that it brings along, must not get that far.
 #include <dlfcn.h>
 #include <elf.h>
@@ -14,18 +14,16 @@
 #include "runtime/base/contents.h"
 #include "runtime/base/env.h"
 #include "runtime/base/features.h"
+#include "runtime/base/full_io.h"
 #include "runtime/loaded.h"
 
 typedef struct file {
   const char *path;
-  int fd;
+  char *memory; // all of it
   uint64_t bytes;
   Elf *elf;
   uint64_t note_at; // where the note's descriptor begins
 } file;
-
-// Not for writing, and without waiting where it is a pipe.
-static file open_file(const char *path) { return (file){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)}; }
 
 static uly_status truncated(const file *f, const char *what, uint64_t end, uly_error *error) {
   return uly_fail(error, ULY_INVALID_INPUT, "%s is truncated: its %s reach to byte %llu, the file has %llu", f->path, what, (unsigned long long)end,
@@ -36,10 +34,12 @@ static bool ends_by(uint64_t offset, uint64_t bytes, uint64_t limit, uint64_t *o
   return !__builtin_add_overflow(offset, bytes, out_end) && *out_end <= limit;
 }
 
+static uly_status not_elf(const char *path, uly_error *error) { return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: not an ELF file", path); }
+
 static uly_status check_header(const file *f, uly_error *error) {
   GElf_Ehdr h;
   uint64_t end;
-  if (elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &h)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: not an ELF file", f->path);
+  if (elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &h)) return not_elf(f->path, error);
   if (h.e_ident[EI_CLASS] != ELFCLASS64 || h.e_ident[EI_DATA] != ELFDATA2LSB || h.e_machine != EM_X86_64 || h.e_type != ET_DYN)
     return uly_fail(error, ULY_INVALID_INPUT, "%s is not a model: not a shared library for x86-64", f->path);
   if (!ends_by(h.e_phoff, (uint64_t)h.e_phnum * h.e_phentsize, f->bytes, &end)) return truncated(f, "program headers", end, error);
@@ -49,14 +49,13 @@ static uly_status check_header(const file *f, uly_error *error) {
 
 // The text at |address| of the mapped file, as the dynamic linker finds it; NULL where it does not lie in the file.
 static const char *text_at(const file *f, uint64_t address) {
-  size_t bytes, n;
-  const char *raw = elf_rawfile(f->elf, &bytes);
-  if (!raw || elf_getphdrnum(f->elf, &n) != 0) return NULL;
+  size_t n;
+  if (elf_getphdrnum(f->elf, &n) != 0) return NULL;
   for (size_t i = 0; i < n; i++) {
     GElf_Phdr p;
     if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_LOAD || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz) continue;
     uint64_t at = address - p.p_vaddr + p.p_offset;
-    return at < bytes && memchr(raw + at, 0, bytes - at) ? raw + at : NULL;
+    return at < f->bytes && memchr(f->memory + at, 0, f->bytes - at) ? f->memory + at : NULL;
   }
   return NULL;
 }
@@ -132,11 +131,9 @@ static uly_status check_note(const file *f, const uly_note *note, size_t bytes, 
 
 // Whether the file is the one that was written.
 static uly_status check_contents(const file *f, const uly_note *note, uly_error *error) {
-  size_t n;
   uint64_t hash;
   if (!note->contents) return ULY_OK;
-  const char *bytes = elf_rawfile(f->elf, &n);
-  if (!bytes || !uly_contents_hash(bytes, n, f->note_at + offsetof(uly_note, contents), &hash) || hash != note->contents)
+  if (!uly_contents_hash(f->memory, f->bytes, f->note_at + offsetof(uly_note, contents), &hash) || hash != note->contents)
     return uly_fail(error, ULY_INVALID_INPUT, "%s is damaged: its contents are not those that ulyc wrote", f->path);
   return ULY_OK;
 }
@@ -149,23 +146,40 @@ static uly_status check_level(const file *f, const uly_note *note, uly_error *er
   return status;
 }
 
-static uly_status start_reading(file *f, uly_error *error) {
+static uly_status read_open_file(file *f, int fd, uly_error *error) {
   struct stat st;
-  if (f->fd < 0 || fstat(f->fd, &st) != 0) return uly_fail(error, ULY_IO, "cannot open %s: %s", f->path, strerror(errno));
+  char start[SELFMAG];
+  if (fstat(fd, &st) != 0) return uly_fail(error, ULY_IO, "cannot open %s: %s", f->path, strerror(errno));
   if (!S_ISREG(st.st_mode)) return uly_fail(error, ULY_INVALID_INPUT, "%s is not a regular file", f->path);
   f->bytes = (uint64_t)st.st_size;
-  if (elf_version(EV_CURRENT) == EV_NONE || !(f->elf = elf_begin(f->fd, ELF_C_READ, NULL)))
-    return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, elf_errmsg(-1));
+  if (f->bytes < sizeof(Elf64_Ehdr)) return not_elf(f->path, error);
+  if (!uly_full_read_at_start(fd, start, sizeof start)) return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, strerror(errno));
+  if (memcmp(start, ELFMAG, sizeof start) != 0) return not_elf(f->path, error);
+  f->memory = malloc(f->bytes);
+  if (!f->memory) return uly_fail(error, ULY_EXHAUSTED, "no memory for the %llu bytes of %s", (unsigned long long)f->bytes, f->path);
+  if (!uly_full_read_at_start(fd, f->memory, f->bytes)) return uly_fail(error, ULY_IO, "cannot read %s: %s", f->path, strerror(errno));
   return ULY_OK;
 }
 
-static void stop_reading(file *f) {
-  if (f->elf) elf_end(f->elf);
-  if (f->fd >= 0) close(f->fd);
+// Without waiting where it is a pipe.
+static uly_status read_file(file *f, const char *path, uly_error *error) {
+  *f = (file){.path = path};
+  int fd = uly_full_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+  if (fd < 0) return uly_fail(error, ULY_IO, "cannot open %s: %s", path, strerror(errno));
+  uly_status status = read_open_file(f, fd, error);
+  close(fd);
+  return status;
+}
+
+static uly_status start_elf(file *f, uly_error *error) {
+  if (elf_version(EV_CURRENT) == EV_NONE || !(f->elf = elf_memory(f->memory, f->bytes)))
+    return uly_fail(error, ULY_EXHAUSTED, "cannot read %s: %s (no memory?)", f->path, elf_errmsg(-1));
+  return ULY_OK;
 }
 
 static uly_status judge(file *f, uly_error *error, uly_note *out_note) {
   size_t note_bytes;
+  ULY_TRY(start_elf(f, error));
   ULY_TRY(check_header(f, error));
   ULY_TRY(check_segments(f, error, out_note, &note_bytes));
   ULY_TRY(check_note(f, out_note, note_bytes, error));
@@ -194,10 +208,9 @@ static uly_status map(const char *path, const uly_note *note, uly_error *error, 
 
 // The tables stand somewhere in the file, aligned; the note knows their size and hash.
 static const uly_blob *find_blob(const file *f, const uly_note *note) {
-  size_t n;
-  const char *bytes = elf_rawfile(f->elf, &n);
-  for (uint64_t at = 0; bytes && note->blob_bytes >= offsetof(uly_blob, tables) && note->blob_bytes <= n && at <= n - note->blob_bytes; at += _Alignof(uly_blob)) {
-    const uly_blob *blob = (const void *)(bytes + at);
+  for (uint64_t at = 0; note->blob_bytes >= offsetof(uly_blob, tables) && note->blob_bytes <= f->bytes && at <= f->bytes - note->blob_bytes;
+       at += _Alignof(uly_blob)) {
+    const uly_blob *blob = (const void *)(f->memory + at);
     if (blob->magic == ULY_BLOB_MAGIC && blob->bytes == note->blob_bytes && memcmp(blob->program, note->program, sizeof note->program) == 0) return blob;
   }
   return NULL;
@@ -212,29 +225,29 @@ static uly_status inspect(file *f, uly_error *error, uly_note *out_note, uly_tab
 }
 
 uly_status uly_model_inspect(const char *path, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
-  file f = open_file(path);
-  uly_status status = start_reading(&f, error);
+  file f;
+  uly_status status = read_file(&f, path, error);
   if (status == ULY_OK) status = inspect(&f, error, out_note, out_tables);
-  stop_reading(&f);
+  elf_end(f.elf);
+  free(f.memory);
   return status;
 }
 
 uly_status uly_model_inspect_bytes(const char *name, void *bytes, size_t n, uly_error *error, uly_note *out_note, uly_tables *out_tables) {
-  file f = {.path = name, .fd = -1, .bytes = n};
-  if (elf_version(EV_CURRENT) == EV_NONE || !(f.elf = elf_memory(bytes, n)))
-    return uly_fail(error, ULY_INVALID_INPUT, "cannot read %s: %s", name, elf_errmsg(-1));
+  file f = {.path = name, .memory = bytes, .bytes = n};
   uly_status status = inspect(&f, error, out_note, out_tables);
-  stop_reading(&f);
+  elf_end(f.elf);
   return status;
 }
 
 uly_status uly_loaded_open(const char *path, uly_error *error, uly_loaded **out_loaded) {
   uly_note note = {0};
-  file f = open_file(path);
-  uly_status status = start_reading(&f, error);
+  file f;
+  uly_status status = read_file(&f, path, error);
   if (status == ULY_OK) status = judge(&f, error, &note);
   if (status == ULY_OK) status = check_level(&f, &note, error);
-  stop_reading(&f);
+  elf_end(f.elf);
+  free(f.memory);
   if (status != ULY_OK) return status;
   void *library = NULL;
   const uly_model *model = NULL;

@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/base/full_io.h"
 
 bool uly_bytes_slice(uly_bytes from, uint64_t offset, uint64_t len, uly_bytes *out) {
   if (offset > from.len || len > from.len - offset) return false;
@@ -40,7 +43,7 @@ READ(32, 4)
 uly_status uly_mapping_open(const char *path, uly_mapping *out, uly_error *error) {
   static const uint8_t nothing;
   *out = (uly_mapping){0};
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  int fd = uly_full_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
   if (fd < 0) return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
   struct stat st;
   uly_status status = ULY_OK;
@@ -109,12 +112,12 @@ static size_t folder_length(const char *path) {
   return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// A name beside |path| that nobody else uses.
-static char *temp_name(const char *path) {
+// A name beside |path|: |path|'s own one for the moment between two system calls, which a later output of |path| takes over if a kill left it behind; or one that nobody else uses.
+static char *temp_name(const char *path, bool own) {
   char rest[32];
-  uint64_t random = 0;
-  if (getrandom(&random, sizeof random, 0) != sizeof random) random = (uint64_t)getpid();
-  snprintf(rest, sizeof rest, ".uly-%016llx.tmp", (unsigned long long)random);
+  uint64_t number = uly_str_hash(uly_str_of(path + folder_length(path)));
+  if (!own && getrandom(&number, sizeof number, 0) != sizeof number) number = (uint64_t)getpid();
+  snprintf(rest, sizeof rest, ".uly-%016llx.tmp", (unsigned long long)number);
   return format_path(path, folder_length(path), rest);
 }
 
@@ -122,8 +125,9 @@ static char *temp_name(const char *path) {
 static int open_unnamed(const char *path) {
   if (access("/proc/self/fd", X_OK) != 0) return -1;
   char *folder = format_path(path, folder_length(path), ".");
-  int fd = folder ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
+  int fd = folder ? uly_full_open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666) : -1;
   free(folder);
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) errno = 0; // says that whoever holds it lives; some file systems have no locks
   return fd;
 }
 
@@ -134,7 +138,7 @@ uly_status uly_output_open(const char *path, uly_output *out, uly_error *error) 
     if (S_ISDIR(st.st_mode)) return uly_fail(error, ULY_IO, "%s: is a directory", path);
     if (!S_ISREG(st.st_mode)) {
       out->direct = true;
-      out->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+      out->fd = uly_full_open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY, 0);
       out->path = strdup(path);
     } else if (access(path, W_OK) != 0) {
       return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno));
@@ -146,10 +150,10 @@ uly_status uly_output_open(const char *path, uly_output *out, uly_error *error) 
   }
   if (!out->path) return uly_fail(error, ULY_IO, "%s: %s", path, strerror(errno ? errno : ENOMEM));
   if (!out->direct) {
-    out->temp = temp_name(out->path);
     out->fd = open_unnamed(out->path);
+    out->temp = temp_name(out->path, out->fd >= 0);
     if (out->fd < 0 && out->temp) {
-      out->fd = open(out->temp, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+      out->fd = uly_full_open(out->temp, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
       out->named = out->fd >= 0;
     }
   }
@@ -160,37 +164,58 @@ uly_status uly_output_open(const char *path, uly_output *out, uly_error *error) 
 }
 
 uly_status uly_output_write(uly_output *output, const void *data, uint64_t bytes, uly_error *error) {
-  uly_bytes rest = {data, bytes};
-  while (rest.len) {
-    size_t step = rest.len < (1u << 30) ? (size_t)rest.len : (size_t)1 << 30;
-    ssize_t n = write(output->fd, rest.ptr, step);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return uly_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(n ? errno : ENOSPC));
-    uly_bytes_slice(rest, (uint64_t)n, rest.len - (uint64_t)n, &rest);
-  }
-  return ULY_OK;
+  if (uly_full_write(output->fd, data, (size_t)bytes)) return ULY_OK;
+  return uly_fail(error, ULY_IO, "%s: cannot write: %s", output->path, strerror(errno));
 }
 
 static bool sync_folder(const char *path) {
   char *folder = format_path(path, folder_length(path), ".");
-  int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  int fd = folder ? uly_full_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0) : -1;
   free(folder);
   if (fd < 0) return false;
   // Some file systems cannot sync a folder; what counts then is that the rename happened.
-  bool ok = fsync(fd) == 0 || errno == EINVAL || errno == EROFS;
+  bool ok = uly_full_sync(fd) || errno == EINVAL || errno == EROFS;
   close(fd);
   return ok;
 }
 
-static bool put_in_place(uly_output *output) {
-  if (fsync(output->fd) != 0) return false;
+static bool link_to(int fd, const char *name) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+// Removes what a killed output left under |temp|: a file that nobody has locked, and that is still there.
+static bool remove_leftover(const char *temp) {
+  struct stat locked, there;
+  int fd = uly_full_open(temp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+  if (fd < 0) return errno == ENOENT;
+  bool mine = flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &locked) == 0 && lstat(temp, &there) == 0 && locked.st_dev == there.st_dev &&
+              locked.st_ino == there.st_ino;
+  bool ok = mine && unlink(temp) == 0;
+  close(fd);
+  return ok;
+}
+
+// Gives a file without a name the one that it replaces, where there is none yet, or else the temporary one; where another output is as far, a name of its own.
+static bool give_name(uly_output *output) {
+  if (link_to(output->fd, output->path)) return true;
+  if (errno != EEXIST) return false;
+  output->named = link_to(output->fd, output->temp);
+  if (output->named || errno != EEXIST) return output->named;
+  output->named = remove_leftover(output->temp) && link_to(output->fd, output->temp);
   if (!output->named) {
-    char link[64];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", output->fd);
-    if (linkat(AT_FDCWD, link, AT_FDCWD, output->temp, AT_SYMLINK_FOLLOW) != 0) return false;
-    output->named = true;
+    free(output->temp);
+    output->temp = temp_name(output->path, false);
+    output->named = output->temp && link_to(output->fd, output->temp);
   }
-  if (rename(output->temp, output->path) != 0) return false;
+  return output->named;
+}
+
+static bool put_in_place(uly_output *output) {
+  if (!uly_full_sync(output->fd)) return false;
+  if (!output->named && !give_name(output)) return false;
+  if (output->named && rename(output->temp, output->path) != 0) return false;
   output->named = false;
   return sync_folder(output->path);
 }
