@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -27,8 +28,17 @@ typedef struct worker {
   char error[ERROR_BYTES];
 } worker;
 
+// A stack that overflows can be reported only on another one, which each thread must bring.
+static bool add_signal_stack(uly_arena *arena) {
+  stack_t old, own = {.ss_size = 128 * 1024};
+  if (sigaltstack(NULL, &old) != 0 || !(old.ss_flags & SS_DISABLE)) return false;
+  own.ss_sp = uly_arena_alloc(arena, own.ss_size);
+  return sigaltstack(&own, NULL) == 0;
+}
+
 static void *run_worker(void *argument) {
   worker *w = argument;
+  bool added = add_signal_stack(w->arena);
   const uly_code *code = w->work->code;
   uint32_t n = code->n_kernels * code->n_levels;
   for (uint32_t i; w->status == ULY_OK && (i = atomic_fetch_add(&w->work->next, 1)) < n;) {
@@ -36,6 +46,7 @@ static void *run_worker(void *argument) {
     w->status = uly_object_compile(w->arena, w->work->program->kernels[kernel], code->symbols[kernel][level], code->levels[level], w->work->object,
                                    &code->objects[i], w->error, sizeof w->error);
   }
+  if (added) sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
   return NULL;
 }
 

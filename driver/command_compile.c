@@ -38,7 +38,6 @@ static uly_status check_output(uly_driver *d, const char *path) {
 // Copies what |fd| holds to |path|, which then is the old file or the whole new one.
 static uly_status write_model(uly_driver *d, int fd, const char *path) {
   uly_error error = {0};
-  uly_output output = {0};
   struct stat st;
   if (fstat(fd, &st) != 0 || st.st_size == 0) {
     uly_text_add(&d->error, "the compiler made no model");
@@ -49,12 +48,7 @@ static uly_status write_model(uly_driver *d, int fd, const char *path) {
     uly_text_add(&d->error, "cannot map the model: %s", strerror(errno));
     return ULY_EXHAUSTED;
   }
-  uly_status status = uly_output_open(path, &output, &error);
-  if (status == ULY_OK) status = uly_output_write(&output, bytes, (uint64_t)st.st_size, &error);
-  if (status == ULY_OK)
-    status = uly_output_commit(&output, &error);
-  else
-    uly_output_discard(&output);
+  uly_status status = uly_file_write(path, bytes, (uint64_t)st.st_size, &error);
   munmap(bytes, (size_t)st.st_size);
   if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
   return status;
@@ -70,6 +64,7 @@ uly_status uly_command_compile(uly_driver *d) {
       .stop_after = d->args.value[ULY_OPTION_STOP_AFTER],
       .print_to = stdout,
   };
+  uly_driver_keep_last_ir(d, &options);
   const char *path = d->args.value[ULY_OPTION_OUTPUT] ? d->args.value[ULY_OPTION_OUTPUT] : default_output(d->arena, d->args.operands[0]);
   uly_graph *graph;
   void *compile;

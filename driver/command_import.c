@@ -19,13 +19,7 @@ static uly_status read_prefix(uly_driver *d, uly_str *out_prefix) {
 
 static uly_status write_spec(uly_driver *d, const char *path, uly_str spec) {
   uly_error error = {0};
-  uly_output output = {0};
-  uly_status status = uly_output_open(path, &output, &error);
-  if (status == ULY_OK) status = uly_output_write(&output, spec.ptr, spec.len, &error);
-  if (status == ULY_OK)
-    status = uly_output_commit(&output, &error);
-  else
-    uly_output_discard(&output);
+  uly_status status = uly_file_write(path, spec.ptr, spec.len, &error);
   if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
   return status;
 }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "driver/commands.h"
+#include "driver/crash.h"
 
 uly_status uly_driver_level(uly_driver *d, int *out_level) {
   const char *level = d->args.value[ULY_OPTION_LEVEL];
@@ -26,7 +27,11 @@ uly_status uly_driver_lower(uly_driver *d, const char *name, void **out_function
   uly_lower_abi_fn *abi = (uly_lower_abi_fn *)(uintptr_t)dlsym(library, "uly_lower_abi");
   int found = abi ? abi() : 0;
   *out_function = dlsym(library, name);
-  if (found == ULY_LOWER_ABI && *out_function) return ULY_OK;
+  uly_lower_versions_fn *versions = (uly_lower_versions_fn *)(uintptr_t)dlsym(library, "uly_lower_versions");
+  if (found == ULY_LOWER_ABI && *out_function && versions) {
+    uly_crash_add_versions(versions());
+    return ULY_OK;
+  }
   uly_text_add(&d->error, "%s is of another build: interface %d, this ulyc wants %d", ULY_LOWER_LIBRARY, found, ULY_LOWER_ABI);
   return ULY_UNAVAILABLE;
 }

@@ -20,6 +20,7 @@ typedef struct uly_lower_options {
   const char *passes, *print_after, *stop_after; // as for `ulyc opt`; NULL where not given
   bool verify_each;                              // distributions are verified after every pass
   FILE *print_to;                                // where IR goes
+  bool print_last;                               // of what print_after prints, only the last stays in |print_to|, a file
 } uly_lower_options;
 
 // The spec's entries as a model.so at |options->output|, which the caller made and will put into place. What the user can mend is added to |diags|;
@@ -30,8 +31,12 @@ typedef int uly_lower_opt_fn(const char *path, const uly_lower_options *options)
 // ULY_LOWER_ABI of the library: driver and library are built together, and say so when they are not.
 typedef int uly_lower_abi_fn(void);
 
+// "LLVM 22.1.2, MLIR of the same": what it is linked with.
+typedef const char *uly_lower_versions_fn(void);
+
 uly_lower_compile_fn uly_lower_compile;
 uly_lower_opt_fn uly_lower_opt;
 uly_lower_abi_fn uly_lower_abi;
+uly_lower_versions_fn uly_lower_versions;
 
 #endif

@@ -1,4 +1,7 @@
 // libulyc_lower.so: the functions of lower.h, from passes and codegen.
+#include <llvm-c/Core.h>
+#include <llvm-c/ErrorHandling.h>
+
 #include "codegen/program_table.h"
 #include "codegen/targets.h"
 #include "driver/lower.h"
@@ -18,6 +21,7 @@ static uly_pipeline_options pipeline_options(const uly_lower_options *o) {
       .stop_after = text_of(o->stop_after),
       .print_after = text_of(o->print_after),
       .print_to = o->print_to,
+      .print_last = o->print_last,
       .verify_each = o->verify_each,
       .unfused = o->level == 0,
   };
@@ -41,6 +45,12 @@ static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly
   return status;
 }
 
+// LLVM gives up: with exit code 1, which means something else here, unless told.
+static void give_up(const char *reason) {
+  fprintf(stderr, "LLVM: %s\n", reason);
+  abort();
+}
+
 static uly_status refuse_options(const uly_target *target, const uly_lower_options *options, uly_text *error) {
   const char *given = options->march ? "--march" : options->passes ? "--passes" : options->print_after ? "--print-after" : options->stop_after ? "--stop-after" : NULL;
   if (!given) return ULY_OK;
@@ -50,6 +60,7 @@ static uly_status refuse_options(const uly_target *target, const uly_lower_optio
 
 uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error) {
   const uly_target *target = uly_target_find(options->target, error);
+  LLVMInstallFatalErrorHandler(give_up);
   if (!target) return ULY_INVALID_ARGUMENT;
   if (target->program) ULY_TRY(refuse_options(target, options, error));
   for (int32_t i = 0; i < graph->n_unsupported && !target->program; i++)
@@ -71,7 +82,16 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
 
 int uly_lower_opt(const char *path, const uly_lower_options *options) {
   uly_pipeline_options passes = pipeline_options(options);
+  LLVMInstallFatalErrorHandler(give_up);
   return uly_opt(path, &passes, options->stop_after || options->print_after, options->print_to, stderr);
 }
 
 int uly_lower_abi(void) { return ULY_LOWER_ABI; }
+
+const char *uly_lower_versions(void) {
+  static char text[64];
+  unsigned major, minor, patch;
+  LLVMGetVersion(&major, &minor, &patch);
+  snprintf(text, sizeof text, "LLVM and MLIR %u.%u.%u", major, minor, patch);
+  return text;
+}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "driver/commands.h"
+#include "driver/crash.h"
 #include "frontend/parse.h"
 #include "frontend/spec.h"
 #include "runtime/base/full_io.h"
@@ -37,6 +38,7 @@ uly_status uly_driver_read(uly_driver *d, const char *path, size_t most, uly_str
   if (got < 0) uly_text_add(&d->error, "cannot read %s: %s", standard ? "standard input" : path, strerror(errno));
   if (!standard) close(fd);
   *out_text = (uly_str){data, n < most + 1 ? n : most + 1};
+  uly_crash_add_input(path, *out_text);
   return got < 0 ? ULY_IO : ULY_OK;
 }
 
@@ -65,7 +67,12 @@ static bool print_information(uly_driver *d) {
   return true;
 }
 
-static uly_status run(uly_driver *d) {
+static void write_nothing(uly_args *args) {
+  if (args->command == ULY_COMMAND_COMPILE || args->given[ULY_OPTION_OUTPUT]) args->value[ULY_OPTION_OUTPUT] = "/dev/null";
+  if (args->command == ULY_COMMAND_FMT) args->given[ULY_OPTION_CHECK_ONLY] = true;
+}
+
+uly_status uly_driver_run(uly_driver *d) {
   if (!uly_args_parse(d->arena, d->argc, d->argv, &d->args, &d->error)) {
     uly_text_add(&d->error, "\nsee ulyc --help");
     return ULY_INVALID_ARGUMENT;
@@ -75,15 +82,18 @@ static uly_status run(uly_driver *d) {
     uly_args_help(&d->error, &d->args);
     return ULY_INVALID_ARGUMENT;
   }
+  if (d->replays) write_nothing(&d->args);
+  for (int32_t i = 0; i < d->args.n_operands; i++) uly_crash_add_input(d->args.operands[i], (uly_str){0});
   return functions[d->args.command](d);
 }
 
 int main(int argc, char **argv) {
   uly_files_reserve_standard();
+  uly_crash_watch(argc, argv);
   uly_arena *arena = uly_arena_create();
   uly_driver d = {.arena = arena, .argc = argc, .argv = argv, .error = {.arena = arena}, .out = {.arena = arena}};
   uly_diags_init(&d.diags, arena);
-  uly_status status = run(&d);
+  uly_status status = uly_driver_run(&d);
   uly_diags_print(&d.diags, stderr);
   bool usage = status == ULY_INVALID_ARGUMENT && !d.args.has_command && argc < 2;
   if (d.error.len)

@@ -1,5 +1,7 @@
 #include "passes/pipeline.h"
 
+#include <unistd.h>
+
 static const struct {
   const char *name;
   uly_pass *run;
@@ -44,8 +46,13 @@ static bool run_one(uly_ir *ir, MlirOperation module, int i, const uly_pipeline_
   if (ok && options->verify_each && passes[i].run != uly_pass_verify_distribution) ok = uly_pass_verify_distribution(ir, module);
   ULY_ASSERT(ok || ir->diags->n_errors > 0);
   if (options->print_to && (contains(options->print_after, passes[i].name) || contains(options->print_after, "all"))) {
+    if (options->print_last) {
+      rewind(options->print_to);
+      if (ftruncate(fileno(options->print_to), 0) != 0) return false;
+    }
     fprintf(options->print_to, "// after %s\n", passes[i].name);
     uly_ir_print(module, options->print_to);
+    fflush(options->print_to); // the next pass may be the last
   }
   return ok;
 }

@@ -14,6 +14,7 @@ typedef struct uly_pipeline_options {
   uly_str stop_after;  // a name; empty: run to the end
   uly_str print_after; // names, with commas, or "all"
   FILE *print_to;
+  bool print_last;  // of what is printed, only the last stays in |print_to|, a file
   bool verify_each; // verify_distribution after every pass
   bool unfused;     // nothing is fused: every operation is a kernel of its own
 } uly_pipeline_options;

@@ -237,3 +237,12 @@ void uly_output_discard(uly_output *output) {
   free(output->temp);
   *output = (uly_output){.fd = -1};
 }
+
+uly_status uly_file_write(const char *path, const void *data, uint64_t bytes, uly_error *error) {
+  uly_output output;
+  ULY_TRY(uly_output_open(path, &output, error));
+  uly_status status = uly_output_write(&output, data, bytes, error);
+  if (status == ULY_OK) return uly_output_commit(&output, error);
+  uly_output_discard(&output);
+  return status;
+}

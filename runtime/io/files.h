@@ -60,5 +60,7 @@ ULY_MUST_USE uly_status uly_output_write(uly_output *output, const void *data, u
 // Puts the file in place. |output| is closed in either case.
 ULY_MUST_USE uly_status uly_output_commit(uly_output *output, uly_error *error);
 void uly_output_discard(uly_output *output); // accepts a zeroed, committed or failed one
+// All of these: |path| holds |data|.
+ULY_MUST_USE uly_status uly_file_write(const char *path, const void *data, uint64_t bytes, uly_error *error);
 
 #endif
