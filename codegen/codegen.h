@@ -32,6 +32,7 @@ typedef struct uly_code {
 // Tables and code as a file at |path|.
 ULY_MUST_USE uly_status uly_codegen_link(const uly_program *program, const uly_code *code, const char *path, uly_text *error);
 
+extern const char uly_linker[]; // the absolute path of what links
 // artifact.c: an object with the blob, the note, the kernels' addresses and the query function.
 // Writes the hash of a linked model's contents into its note.
 ULY_MUST_USE uly_status uly_artifact_seal(uly_bytes library, uly_text *error);

@@ -13,6 +13,8 @@
 
 extern char **environ;
 
+const char uly_linker[] = ULY_LINKER;
+
 static uly_status fail_errno(uly_text *error, uly_status status, const char *what) {
   uly_text_add(error, "%s: %s", what, strerror(errno));
   return status;
@@ -66,8 +68,8 @@ static uly_status link_files(uly_arena *arena, const int *inputs, int n_inputs, 
   ULY_TRY(read_memory_file(arena, outputs[1], &text, error));
   if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && out->n > 0) return ULY_OK;
   bool exited = WIFEXITED(wait_status);
-  uly_text_add(error, "the linker failed (%s %d): %.*s", exited ? "exit code" : "signal", exited ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status), (int)text.n,
-               (const char *)text.ptr);
+  uly_text_add(error, "the linker failed (%s %d): %.*s", exited ? "exit code" : "signal", exited ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status),
+               (int)text.n, (const char *)text.ptr);
   return ULY_INTERNAL;
 }
 

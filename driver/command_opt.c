@@ -47,7 +47,7 @@ static uly_status replay(uly_driver *d, const char *folder) {
 }
 
 void uly_driver_keep_last_ir(const uly_driver *d, uly_lower_options *options) {
-  if (!d->last_ir) return;
+  if (!d->last_ir || options->target) return;
   options->print_to = d->last_ir;
   options->print_last = true;
   options->print_after = "all";

@@ -2,6 +2,7 @@
 #include <llvm-c/Core.h>
 #include <llvm-c/ErrorHandling.h>
 
+#include "codegen/codegen.h"
 #include "codegen/program_table.h"
 #include "codegen/targets.h"
 #include "driver/lower.h"
@@ -52,7 +53,11 @@ static void give_up(const char *reason) {
 }
 
 static uly_status refuse_options(const uly_target *target, const uly_lower_options *options, uly_text *error) {
-  const char *given = options->march ? "--march" : options->passes ? "--passes" : options->print_after ? "--print-after" : options->stop_after ? "--stop-after" : NULL;
+  const char *given = options->march         ? "--march"
+                      : options->passes      ? "--passes"
+                      : options->print_after ? "--print-after"
+                      : options->stop_after  ? "--stop-after"
+                                             : NULL;
   if (!given) return ULY_OK;
   uly_text_add(error, "--target=%s takes no %s: no pass runs", target->name, given);
   return ULY_INVALID_ARGUMENT;
@@ -89,9 +94,9 @@ int uly_lower_opt(const char *path, const uly_lower_options *options) {
 int uly_lower_abi(void) { return ULY_LOWER_ABI; }
 
 const char *uly_lower_versions(void) {
-  static char text[64];
+  static char text[256];
   unsigned major, minor, patch;
   LLVMGetVersion(&major, &minor, &patch);
-  snprintf(text, sizeof text, "LLVM and MLIR %u.%u.%u", major, minor, patch);
+  snprintf(text, sizeof text, "LLVM and MLIR %u.%u.%u, linker %s", major, minor, patch, uly_linker);
   return text;
 }
