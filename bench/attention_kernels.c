@@ -1,14 +1,14 @@
-// Compiled by clang for each CPU level and each of ATTENTION_KINDS, which ATTENTION_WIDTH and ATTENTION_CAUSAL name. One more object a level, without them, holds the table
+// Compiled by clang for each CPU level and each of ATTENTION_KINDS, which ATTENTION_WIDTH, ATTENTION_CAUSAL and ATTENTION_DTYPE name. One more object a level, without them, holds the table
 // and the loop that measures the peak.
-#define JOIN_(a, b, c, d) a##_##b##_##c##_##d
-#define JOIN(a, b, c, d) JOIN_(a, b, c, d)
+#define JOIN_(a, b, c, d, e) a##_##b##_##c##_##d##_##e
+#define JOIN(a, b, c, d, e) JOIN_(a, b, c, d, e)
 #define TEXT_(text) #text
 #define TEXT(text) TEXT_(text)
 
 #include "bench/attention_kernels.h"
 
 #ifdef ATTENTION_WIDTH
-#define LOCAL(name) JOIN(name, ATTENTION_WIDTH, ATTENTION_CAUSAL, ULY_LEVEL)
+#define LOCAL(name) JOIN(name, ATTENTION_WIDTH, ATTENTION_CAUSAL, ATTENTION_DTYPE, ULY_LEVEL)
 #define uly_attention_fwd LOCAL(uly_attention)
 #define uly_hook_attention_score LOCAL(uly_hook_attention_score)
 #define uly_hook_attention_mask LOCAL(uly_hook_attention_mask)
@@ -17,6 +17,7 @@
 #define uly_attention_dv LOCAL(uly_attention_dv)
 #define uly_attention_group LOCAL(uly_attention_group)
 #define uly_attention_scale LOCAL(uly_attention_scale)
+#define uly_attention_dtype LOCAL(uly_attention_dtype)
 #define uly_attention_has_score LOCAL(uly_attention_has_score)
 #define uly_attention_has_mask LOCAL(uly_attention_has_mask)
 #define uly_attention_has_sink LOCAL(uly_attention_has_sink)
@@ -25,6 +26,8 @@
 #include "codegen/cpu/templates/attention_fwd.c"
 
 const int64_t uly_attention_dh = ATTENTION_WIDTH, uly_attention_dv = ATTENTION_WIDTH, uly_attention_group = 1;
+enum { f32 = LANE_F32, bf16 = LANE_BF16, f16 = LANE_F16 };
+const int64_t uly_attention_dtype = ATTENTION_DTYPE;
 const double uly_attention_scale = ATTENTION_WIDTH == 64 ? 0.125 : 0x1.6a09e667f3bcdp-4;
 const int32_t uly_attention_has_score = 0, uly_attention_has_mask = ATTENTION_CAUSAL, uly_attention_has_sink = 0, uly_attention_has_lse = 1;
 
@@ -46,7 +49,7 @@ __attribute__((always_inline)) int32_t uly_hook_attention_range(const uly_call *
 #else
 #include "codegen/cpu/templates/lane_math.h"
 
-#define X(width, causal) void JOIN(uly_attention, width, causal, ULY_LEVEL)(const uly_call *call);
+#define X(width, causal, dtype) void JOIN(uly_attention, width, causal, dtype, ULY_LEVEL)(const uly_call *call);
 ATTENTION_KINDS(X)
 #undef X
 
@@ -64,7 +67,7 @@ static double fma_loop(int64_t n) {
 
 #define LEVEL_(level) attention_level_##level
 #define LEVEL(level) LEVEL_(level)
-#define X(width, causal) JOIN(uly_attention, width, causal, ULY_LEVEL),
+#define X(width, causal, dtype) JOIN(uly_attention, width, causal, dtype, ULY_LEVEL),
 const attention_level LEVEL(ULY_LEVEL) = {TEXT(ULY_LEVEL), {ATTENTION_KINDS(X)}, fma_loop};
 #undef X
 #endif

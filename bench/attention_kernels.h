@@ -4,10 +4,11 @@
 
 #include "runtime/abi.h"
 
-// width, causal
-#define ATTENTION_KINDS(X) X(64, 0) X(64, 1) X(128, 0) X(128, 1)
+// width, causal, dtype of q, k, v and o
+#define ATTENTION_KINDS_OF(X, dtype) X(64, 0, dtype) X(64, 1, dtype) X(128, 0, dtype) X(128, 1, dtype)
+#define ATTENTION_KINDS(X) ATTENTION_KINDS_OF(X, f32) ATTENTION_KINDS_OF(X, bf16) ATTENTION_KINDS_OF(X, f16)
 typedef enum attention_kind {
-#define X(width, causal) ATTENTION_##width##_##causal,
+#define X(width, causal, dtype) ATTENTION_##width##_##causal##_##dtype,
   ATTENTION_KINDS(X)
 #undef X
       N_ATTENTION_KINDS

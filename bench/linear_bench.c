@@ -1,6 +1,7 @@
 // Times linear layers: best whole call of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate.
-//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope|loss] [segments=1] [ms=300] M,K,N …
-// For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak. bench/linear compares with PyTorch.
+//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope|loss] [dtype=f32|bf16|f16] [segments=1] [ms=300] M,K,N …
+// For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak, and with
+// another dtype of x, weights and result its rate over that of f32, which runs in turns with it.
 #include "bench/linear_kernels.h"
 
 #include <inttypes.h>
@@ -11,7 +12,9 @@
 
 #include "bench/kernel_pool.h"
 #include "bench/rank_timing.h"
+#include "runtime/base/dtype.h"
 
+int64_t uly_gemm_x_dtype, uly_gemm_w_dtype, uly_gemm_part_dtype[ULY_GEMM_MAX_PARTS], uly_pack_dtype;
 int64_t uly_gemm_k, uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS];
 int64_t uly_pack_k, uly_pack_group;
 
@@ -22,12 +25,15 @@ enum { MAX_SEGMENTS = 16 };
 typedef struct options {
   const linear_level *level;
   linear_kind kind;
+  uly_dtype dtype;
   int segments;
   double seconds;
 } options;
 
 typedef struct layer {
-  float *x, *w[2], *packed, *y, *cosine, *sine, *bias, *residual;
+  uly_dtype dtype;
+  void *x, *w[2], *packed, *y;
+  float *cosine, *sine, *bias, *residual;
   int32_t *labels;
   void *p[LINEAR_N_OPS], *x_p[MAX_SEGMENTS];
   uly_arg op[LINEAR_N_OPS];
@@ -48,17 +54,30 @@ static int64_t panels(const options *o, int64_t columns) {
   return uly_part_panels(modes[o->kind], uly_gemm_part_n_groups[0], uly_pack_group, rope ? LINEAR_HEAD : 0);
 }
 
-// Floats of a row of the result.
+// |n| numbers of |dtype| in [−1, 1).
+static void *numbers(uly_dtype dtype, int64_t n) {
+  float *f = pool_floats(n, 1);
+  if (dtype == ULY_F32) return f;
+  void *halves = pool_floats((n + 1) / 2, 1);
+  uly_dtype_convert(ULY_F32, f, dtype, halves, n);
+  free(f);
+  return halves;
+}
+
+static void set_dtype(uly_dtype dtype) { uly_gemm_x_dtype = uly_gemm_w_dtype = uly_gemm_part_dtype[0] = uly_pack_dtype = dtype; }
+
+// Elements of a row of the result; those of a loss are f32.
 static int64_t row_width(const options *o, int64_t columns) { return o->kind == LINEAR_loss ? uly_nll_row(uly_nll_tiles(columns)) : columns; }
 
-static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
-  layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
+static layer make_layer(const options *o, uly_dtype dtype, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
+  layer l = {.dtype = dtype, .columns = o->kind == LINEAR_silu ? n / 2 : n};
+  set_dtype(dtype);
   uly_gemm_k = uly_pack_k = k;
   int64_t n_panels = panels(o, l.columns);
-  l.x = pool_floats(m * k, 1);
-  l.w[0] = pool_floats(l.columns * k, 1);
-  l.w[1] = pool_floats(l.columns * k, 1);
-  l.packed = pool_floats(n_panels * k * ULY_PANEL, 1);
+  l.x = numbers(dtype, m * k);
+  l.w[0] = numbers(dtype, l.columns * k);
+  l.w[1] = numbers(dtype, l.columns * k);
+  l.packed = pool_floats(n_panels * uly_panel_bytes(k, uly_dtype_bytes(dtype)) / 4, 1);
   l.y = pool_floats(m * row_width(o, l.columns), 1);
   l.cosine = pool_floats(m * LINEAR_HEAD / 2, 1);
   l.sine = pool_floats(m * LINEAR_HEAD / 2, 1);
@@ -74,7 +93,7 @@ static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64
 }
 
 static void free_layer(layer *l) {
-  float *all[] = {l->x, l->w[0], l->w[1], l->packed, l->y, l->cosine, l->sine, l->bias, l->residual};
+  void *all[] = {l->x, l->w[0], l->w[1], l->packed, l->y, l->cosine, l->sine, l->bias, l->residual};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
   free(l->labels);
 }
@@ -97,7 +116,7 @@ static void set_call(layer *l, const options *o, int64_t m, int64_t k) {
   for (int i = 0; i < LINEAR_N_OPS; i++) l->op[i] = (uly_arg){&l->p[i], 1};
   for (int i = 0; i < LINEAR_N_VALS; i++) l->val[i] = &l->v[i];
   for (int i = 0; i < segments; i++) {
-    l->x_p[i] = l->x + m * (k / segments) * i;
+    l->x_p[i] = (char *)l->x + m * (k / segments) * i * uly_dtype_bytes(l->dtype);
     l->x_s[i] = i == segments - 1 ? k - k / segments * i : k / segments;
   }
   l->op[ULY_GEMM_X] = (uly_arg){l->x_p, segments};
@@ -106,25 +125,44 @@ static void set_call(layer *l, const options *o, int64_t m, int64_t k) {
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
+typedef struct run {
+  layer layer;
+  uly_call call;
   int64_t items;
-  layer l = make_layer(o, m, k, n, &items);
-  set_call(&l, o, m, k);
-  const uly_call call = {.op = l.op, .val = l.val, .n_peers = 1};
-  double best = 1e9, peak = 0;
-  for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());
-  pool_run(o->level->gemm[o->kind], &call, items, NULL);
-  for (double end = timing_now() + o->seconds; best == 1e9 || timing_now() < end;) {
-    peak = larger(peak, pool_peak());
-    for (int i = 0; i < 3; i++) {
-      double seconds = pool_run(o->level->gemm[o->kind], &call, items, NULL);
-      if (seconds < best) best = seconds;
-    }
+  double best;
+} run;
+
+static void start(run *r, const options *o, uly_dtype dtype, int64_t m, int64_t k, int64_t n) {
+  r->layer = make_layer(o, dtype, m, k, n, &r->items);
+  set_call(&r->layer, o, m, k);
+  r->call = (uly_call){.op = r->layer.op, .val = r->layer.val, .n_peers = 1};
+  r->best = 1e9;
+}
+
+static void repeat(run *r, const options *o, int times) {
+  set_dtype(r->layer.dtype);
+  for (int i = 0; i < times; i++) {
+    double seconds = pool_run(o->level->gemm[o->kind], &r->call, r->items, NULL);
+    if (seconds < r->best) r->best = seconds;
   }
-  double rate = 2.0 * (double)m * (double)k * (double)n / best;
-  printf("%" PRId64 " %" PRId64 " %" PRId64 " %.1f %.3f\n", m, k, n, rate / 1e9, rate / peak);
+}
+
+static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
+  static run runs[2]; // f32, and the other dtype
+  int n_runs = o->dtype == ULY_F32 ? 1 : 2;
+  double peak = 0, work = 2.0 * (double)m * (double)k * (double)n;
+  for (int i = 0; i < n_runs; i++) start(&runs[i], o, i ? o->dtype : ULY_F32, m, k, n);
+  for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());
+  for (double end = timing_now() + o->seconds * n_runs; runs[0].best == 1e9 || timing_now() < end;) {
+    peak = larger(peak, pool_peak());
+    for (int i = 0; i < n_runs; i++) repeat(&runs[i], o, 3);
+  }
+  const run *last = &runs[n_runs - 1];
+  printf("%" PRId64 " %" PRId64 " %" PRId64 " %.1f %.3f", m, k, n, work / last->best / 1e9, work / last->best / peak);
+  if (n_runs > 1) printf(" %.2f of f32", runs[0].best / last->best);
+  printf("\n");
   fflush(stdout);
-  free_layer(&l);
+  for (int i = 0; i < n_runs; i++) free_layer(&runs[i].layer);
 }
 
 static int kind_of(const char *name) {
@@ -140,7 +178,7 @@ static int kind_of(const char *name) {
 }
 
 int main(int argc, char **argv) {
-  options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, 1, 0.3};
+  options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, ULY_F32, 1, 0.3};
   int threads = 2;
   bool started = false;
   for (int i = 1; i < argc; i++) {
@@ -149,6 +187,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[i], "level=v3")) o.level = &linear_level_v3;
     else if (!strcmp(argv[i], "level=v4")) o.level = &linear_level_v4;
     else if (!strncmp(argv[i], "kind=", 5)) o.kind = (linear_kind)kind_of(argv[i] + 5);
+    else if (!strncmp(argv[i], "dtype=", 6) && uly_dtype_by_name(uly_str_of(argv[i] + 6), &o.dtype) && (o.dtype == ULY_F32 || o.dtype == ULY_BF16 || o.dtype == ULY_F16)) continue;
     else if (!strncmp(argv[i], "segments=", 9)) o.segments = atoi(argv[i] + 9);
     else if (!strncmp(argv[i], "ms=", 3)) o.seconds = atof(argv[i] + 3) * 1e-3;
     else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && threads >= 1 && threads <= POOL_MAX_THREADS && o.segments >= 1 && o.segments <= MAX_SEGMENTS) {

@@ -11,8 +11,9 @@ static const struct {
 
 static const struct {
   const char *text, *doc;
+  uly_scalar_class class;
 } scalars[] = {
-#define SCALAR(id, text, n_args, class, doc) {text, doc},
+#define SCALAR(id, text, n_args, class, doc) {text, doc, ULY_SCALAR_##class},
 #include "frontend/scalar.def"
 };
 
@@ -36,7 +37,7 @@ void uly_manual_ops(uly_text *out) {
   }
   uly_text_add(out, "\nScalar operations, also elementwise on tensors, in masks and scores:\n");
   for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
-    if (scalars[i].text[0]) uly_text_add(out, "  %-9s %s\n", scalars[i].text, scalars[i].doc);
+    if (scalars[i].text[0] && scalars[i].class != ULY_SCALAR_STORED) uly_text_add(out, "  %-9s %s\n", scalars[i].text, scalars[i].doc);
   uly_text_add(out, "\nDeclared in the prelude:\n");
   uly_str prelude = uly_spec_prelude();
   for (size_t i = 0; i < prelude.len;) {

@@ -159,6 +159,10 @@ static int32_t simplify(uly_expr_builder *b, uly_scalar op, const int32_t *args)
   case ULY_SC_INT:
   case ULY_SC_FLOOR:
   case ULY_SC_CEIL: return type_of(b, args[0]) == ULY_SCALAR_INT ? args[0] : -1;
+  case ULY_SC_BF16:
+  case ULY_SC_F16:
+  case ULY_SC_I32:
+  case ULY_SC_U8: return b->nodes[args[0]].op == op ? args[0] : -1;
   default: return -1;
   }
 }

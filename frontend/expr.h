@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "runtime/base/arena.h"
+#include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/base/str.h"
 
@@ -22,7 +23,7 @@ typedef enum uly_scalar {
 typedef enum uly_scalar_type { ULY_SCALAR_BOOL, ULY_SCALAR_INT, ULY_SCALAR_FLOAT } uly_scalar_type;
 
 // Rows of scalar.def.
-typedef enum uly_scalar_class { ULY_SCALAR_UNARY, ULY_SCALAR_BINARY, ULY_SCALAR_CALL, ULY_SCALAR_SPECIAL } uly_scalar_class;
+typedef enum uly_scalar_class { ULY_SCALAR_UNARY, ULY_SCALAR_BINARY, ULY_SCALAR_CALL, ULY_SCALAR_STORED, ULY_SCALAR_SPECIAL } uly_scalar_class;
 typedef struct uly_scalar_info {
   const char *text;
   int n_args;
@@ -31,6 +32,9 @@ typedef struct uly_scalar_info {
 } uly_scalar_info;
 const uly_scalar_info *uly_scalar_get(uly_scalar op);
 bool uly_scalar_by_name(uly_str name, uly_scalar *out_op); // class CALL
+// The dtype of a STORED operation, and the operation of a dtype; false where storing as it changes no value of an expression (f32, i64, bool).
+uly_dtype uly_scalar_dtype(uly_scalar op);
+bool uly_scalar_stored(uly_dtype dtype, uly_scalar *out_op);
 
 enum { ULY_EXPR_MAX_ARGS = 6, ULY_EXPR_MAX_NODES = 8192 };
 

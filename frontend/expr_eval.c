@@ -13,9 +13,9 @@ const uly_scalar_info *uly_scalar_get(uly_scalar op) {
   return &infos[op];
 }
 
-bool uly_scalar_by_name(uly_str name, uly_scalar *out_op) {
+static bool find(uly_str name, uly_scalar_class class, uly_scalar *out_op) {
   for (int i = 0; i < ULY_N_SCALARS; i++)
-    if (infos[i].class == ULY_SCALAR_CALL && uly_str_is(name, infos[i].text)) return *out_op = (uly_scalar)i, true;
+    if (infos[i].class == class && uly_str_is(name, infos[i].text)) return *out_op = (uly_scalar)i, true;
   return false;
 }
 
@@ -66,6 +66,10 @@ bool uly_scalar_result_type(uly_scalar op, const uly_scalar_type *args, int n_ar
   case ULY_SC_TANH:
   case ULY_SC_SIGMOID:
   case ULY_SC_ERF: *out_type = *out_arg_type = ULY_SCALAR_FLOAT; return !any_bool;
+  case ULY_SC_BF16:
+  case ULY_SC_F16: return common == ULY_SCALAR_FLOAT && !any_bool;
+  case ULY_SC_I32:
+  case ULY_SC_U8: return common == ULY_SCALAR_INT && !any_bool;
   case ULY_SC_CONST:
   case ULY_SC_COORD:
   case ULY_SC_SIZE:
@@ -75,6 +79,17 @@ bool uly_scalar_result_type(uly_scalar op, const uly_scalar_type *args, int n_ar
   }
   return false;
 }
+
+bool uly_scalar_by_name(uly_str name, uly_scalar *out_op) { return find(name, ULY_SCALAR_CALL, out_op); }
+
+uly_dtype uly_scalar_dtype(uly_scalar op) {
+  uly_dtype dtype = ULY_N_DTYPES;
+  bool known = uly_scalar_get(op)->class == ULY_SCALAR_STORED && uly_dtype_by_name(uly_str_of(uly_scalar_get(op)->text), &dtype);
+  ULY_ASSERT(known);
+  return dtype;
+}
+
+bool uly_scalar_stored(uly_dtype dtype, uly_scalar *out_op) { return find(uly_str_of(uly_dtype_name(dtype)), ULY_SCALAR_STORED, out_op); }
 
 static uint32_t mix(uint32_t x) {
   x = (x ^ x >> 16) * 0x7feb352du;
@@ -181,6 +196,18 @@ static bool compare_float(uly_scalar op, double a, double b) {
   }
 }
 
+// What memory of the dtype keeps: of an int its low bits.
+static void apply_stored(uly_scalar op, const uly_number *a, uly_number *out) {
+  uly_dtype dtype = uly_scalar_dtype(op);
+  uint64_t element = 0;
+  if (a->type != ULY_SCALAR_FLOAT) {
+    out->i = dtype == ULY_U8 ? (uint8_t)a->i : (int32_t)(uint32_t)(uint64_t)a->i;
+    return;
+  }
+  uly_dtype_store(dtype, &element, 0, a->f);
+  out->f = uly_dtype_load(dtype, &element, 0);
+}
+
 static uly_status float_to_int(uly_scalar op, double a, int64_t *out) {
   a = op == ULY_SC_FLOOR ? floor(a) : op == ULY_SC_CEIL ? ceil(a) : trunc(a);
   *out = a < 0 ? INT64_MIN : isnan(a) ? 0 : INT64_MAX;
@@ -207,6 +234,8 @@ uly_status uly_scalar_apply(uly_scalar op, const uly_number *args, int n_args, u
       out.i = arm->i;
   } else if (op == ULY_SC_FLOAT) {
     out.f = as_float(a);
+  } else if (uly_scalar_get(op)->class == ULY_SCALAR_STORED) {
+    apply_stored(op, a, &out);
   } else if (arg_type == ULY_SCALAR_FLOAT && type == ULY_SCALAR_INT) {
     status = float_to_int(op, as_float(a), &out.i);
   } else if (arg_type == ULY_SCALAR_FLOAT && type == ULY_SCALAR_BOOL) {

@@ -262,6 +262,7 @@ static int32_t read_named(reader *r, uly_str word) {
   int32_t number, args[ULY_EXPR_MAX_ARGS];
   uly_scalar_type type;
   uly_scalar op;
+  uly_dtype dtype;
   if (uly_str_is(word, "true") || uly_str_is(word, "false")) return uly_expr_const_bool(r->b, word.ptr[0] == 't');
   if (uly_str_is(word, "inf")) return uly_expr_const_float(r->b, (double)INFINITY);
   if (uly_str_is(word, "nan")) return uly_expr_const_float(r->b, (double)NAN);
@@ -274,7 +275,8 @@ static int32_t read_named(reader *r, uly_str word) {
     int n = accept(r, "[") ? read_args(r, "]", args) : -1;
     return n < 0 ? -1 : uly_expr_load(r->b, type, number, args, n);
   }
-  if (!uly_scalar_by_name(word, &op) || !accept(r, "(")) return -1;
+  bool stored = uly_dtype_by_name(word, &dtype) && uly_scalar_stored(dtype, &op);
+  if ((!stored && !uly_scalar_by_name(word, &op)) || !accept(r, "(")) return -1;
   int n = read_args(r, ")", args);
   return n < 0 ? -1 : uly_expr_op(r->b, op, args, n);
 }

@@ -16,12 +16,6 @@ static void append(uly_checker *c, uly_region *region, uly_graph_value *value) {
   }
 }
 
-// dtypes that kernels compute with today: f32, and others as data.
-static void note_dtype(uly_checker *c, const uly_graph_value *value) {
-  if (value->type.dtype == ULY_BF16 || value->type.dtype == ULY_F16)
-    uly_check_unsupported(c, value->loc, "values of dtype %s", uly_dtype_name(value->type.dtype));
-}
-
 uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly_loc loc, const uly_tensor_type *type, uly_graph_value *const *operands,
                               int n) {
   ULY_ASSERT(n <= ULY_MAX_OPERANDS);
@@ -32,7 +26,6 @@ uly_graph_value *uly_build_in(uly_checker *c, uly_region *region, uly_op op, uly
   value->n_operands = n;
   for (int i = 0; i < n; i++) value->operands[i] = operands[i];
   append(c, region, value);
-  note_dtype(c, value);
   if (!uly_shape_fits(type) && !c->exhausted) {
     uly_str text = uly_shape_text(c, type);
     c->exhausted = true;

@@ -1,5 +1,6 @@
-// A checked spec as IR: a function an entry, an operation a value, scf.for for repeat. Everything is global; nothing is decided here but where elementwise code
-// rounds: a map of bf16 or f16 that only maps read keeps f32, unless it is a cast.
+// A checked spec as IR: a function an entry, an operation a value, scf.for for repeat. Everything is global; nothing is decided here but where values of bf16 and f16 are
+// rounded. That is where a value has this type: what follows stores it so, or computes as if it had. Maps and sums that only maps read keep f32, and so do maps that only
+// make weights of norms and biases, which are applied in f32; casts round.
 //
 //   func.func @llama(%tokens: tensor<?x?xi32, "B,S"> {uly.name = "tokens"}) -> (tensor<?x?x256xf32, "B,S"> {uly.name = "logits"}) attributes {uly.entry}
 #include <math.h>
@@ -10,7 +11,7 @@ typedef struct builder {
   uly_ir *ir;
   const uly_graph_entry *entry;
   MlirValue *values; // by id
-  bool *rounds;      // by id: read by something that is not a map
+  bool *rounds;      // by id: read by something that takes it as it is stored
 } builder;
 
 static MlirType type_of(const builder *b, const uly_tensor_type *tensor) {
@@ -21,23 +22,35 @@ static MlirType type_of(const builder *b, const uly_tensor_type *tensor) {
 static bool is_half(uly_dtype dtype) { return dtype == ULY_BF16 || dtype == ULY_F16; }
 
 static bool is_cast(const uly_graph_value *v) {
-  for (int32_t i = 0; i < v->n_operands; i++)
-    if (uly_dtype_get(v->operands[i]->type.dtype)->is_float && v->operands[i]->type.dtype != v->type.dtype) return true;
-  return false;
+  const uly_expr *expr = &v->u.map.expr;
+  bool bare = expr->n_nodes == 1 || (expr->n_nodes == 2 && expr->nodes[1].op == ULY_SC_FLOAT);
+  return v->n_operands == 1 && bare && v->operands[0]->type.dtype != v->type.dtype;
+}
+
+static uly_dtype result_dtype(const builder *b, const uly_graph_value *v) {
+  if (!is_half(v->type.dtype) || b->rounds[v->id]) return v->type.dtype;
+  if (v->op == ULY_OP_SUM) return ULY_F32;
+  if (v->op != ULY_OP_MAP || is_cast(v)) return v->type.dtype;
+  bool moves = v->n_operands == 1 && v->u.map.expr.n_nodes == 1; // as precise as what it moves
+  return moves ? uly_type_of(b->ir, b->values[v->operands[0]->id]).tensor.dtype : ULY_F32;
 }
 
 static MlirType result_type(const builder *b, const uly_graph_value *v) {
   uly_tensor_type tensor = v->type;
-  if (v->op == ULY_OP_MAP && is_half(tensor.dtype) && !b->rounds[v->id] && !is_cast(v)) tensor.dtype = ULY_F32;
+  tensor.dtype = result_dtype(b, v);
   return type_of(b, &tensor);
 }
 
 // ---- where values are read
 
+static bool reads_in_f32(const uly_graph_value *v, int32_t operand) {
+  return v->op == ULY_OP_MAP || ((v->op == ULY_OP_RMSNORM || v->op == ULY_OP_LAYERNORM) && operand > 0) || (v->op == ULY_OP_LINEAR && operand == 2);
+}
+
 static void mark_region(const builder *b, const uly_graph_region *region) {
   for (int32_t i = 0; i < region->n_values; i++) {
     const uly_graph_value *v = region->values[i];
-    for (int32_t j = 0; v->op != ULY_OP_MAP && j < v->n_operands; j++) b->rounds[v->operands[j]->id] = true;
+    for (int32_t j = 0; j < v->n_operands; j++) b->rounds[v->operands[j]->id] |= !reads_in_f32(v, j);
     if (v->op == ULY_OP_REPEAT) mark_region(b, v->u.repeat.body);
   }
   for (int32_t i = 0; i < region->n_yields; i++) b->rounds[region->yields[i]->id] = true;

@@ -1,7 +1,8 @@
 // Maps that feed one map become part of it: one expression, no value in between. Called by fuse.
 //
 // A producer is taken in where the consumer is its only user, or where it has no operands (indices, constants: cheaper than a load). Not where the consumer
-// would evaluate it more than once an element (it is stretched) unless it is a bare leaf, not across a change of precision (wide), and not from load into a run.
+// would evaluate it more than once an element (it is stretched) unless it is a bare leaf, not across a change of precision (wide), and not from load into a run. What memory
+// between the two would have made of the value (a rounding to bf16, an int cut to 32 bits) is written into the expression.
 #include "passes/fuse.h"
 
 enum {
@@ -14,6 +15,7 @@ typedef struct composition {
   const uly_map *outer;              // the consumer
   const uly_access *producer_access; // access of the operand that is replaced
   int replaced;                      // operand number in the consumer
+  uly_dtype dtype;                   // of what the producer made
   uly_map merged;
   uly_map inner; // the producer
 } composition;
@@ -37,6 +39,8 @@ static uly_access through(uly_access inner, uly_access outer, int32_t rank) {
 
 static int32_t value_rank(const uly_fuse *fuse, MlirValue value) { return uly_type_of(fuse->ir, value).tensor.rank; }
 
+static bool has_operation(const uly_expr *expr) { return expr->n_nodes > 1; }
+
 static int32_t producer_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
   composition *c = context;
   if (node->op == ULY_SC_COORD) {
@@ -51,21 +55,31 @@ static int32_t producer_leaf(void *context, uly_expr_builder *b, const uly_expr_
   return uly_expr_leaf(b, ULY_SC_OPERAND, (uly_scalar_type)node->type, at);
 }
 
+// A leaf of the same dtype, and an index, which fits 32 bits, are read as they were written.
+static bool changes_when_stored(const composition *c) {
+  const uly_expr_node *first = &c->inner.expr.nodes[0];
+  if (has_operation(&c->inner.expr)) return true;
+  if (first->op == ULY_SC_OPERAND) return uly_type_of(c->fuse->ir, c->inner.operands[first->index]).tensor.dtype != c->dtype;
+  return first->op != ULY_SC_COORD;
+}
+
 static int32_t consumer_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
   composition *c = context;
   if (node->op != ULY_SC_OPERAND) return -1;
-  if (node->index == c->replaced) return uly_expr_graft(b, &c->inner.expr, producer_leaf, c);
+  if (node->index == c->replaced) {
+    int32_t value = uly_expr_graft(b, &c->inner.expr, producer_leaf, c);
+    uly_scalar stored;
+    return changes_when_stored(c) && uly_scalar_stored(c->dtype, &stored) ? uly_expr_op(b, stored, &value, 1) : value;
+  }
   MlirValue value = c->outer->operands[node->index];
   int32_t at = add_operand(&c->merged, value, c->outer->access[node->index], value_rank(c->fuse, value));
   ULY_ASSERT(at >= 0);
   return uly_expr_leaf(b, ULY_SC_OPERAND, (uly_scalar_type)node->type, at);
 }
 
-static bool has_operation(const uly_expr *expr) { return expr->n_nodes > 1; }
-
 static bool same_scalar_type(uly_dtype dtype, const uly_expr *expr) {
   uly_scalar_type type = (uly_scalar_type)expr->nodes[expr->n_nodes - 1].type;
-  return type == ULY_SCALAR_FLOAT ? uly_dtype_get(dtype)->is_float : type == ULY_SCALAR_BOOL ? dtype == ULY_BOOL : dtype == ULY_I32 || dtype == ULY_I64;
+  return type == (uly_dtype_get(dtype)->is_float ? ULY_SCALAR_FLOAT : dtype == ULY_BOOL ? ULY_SCALAR_BOOL : ULY_SCALAR_INT);
 }
 
 // A consumer while it takes producers in, one after the other.
@@ -110,7 +124,7 @@ static bool may_take(const taking *t, int operand, uly_map *out_inner) {
   if (inner->wide || (outer->expr.wide && has_operation(inner))) return false;
   if (out_inner->n_operands + outer->n_operands > MOST_OPERANDS || inner->n_nodes + outer->expr.n_nodes > MOST_NODES) return false;
   uly_type in = uly_type_of(fuse->ir, value), out = uly_type_of(fuse->ir, uly_op_result(consumer, 0));
-  if (!same_scalar_type(in.tensor.dtype, inner) || in.tensor.dtype == ULY_BF16 || in.tensor.dtype == ULY_F16) return false;
+  if (!same_scalar_type(in.tensor.dtype, inner)) return false;
   int32_t indexed = 0;
   for (int32_t d = 0; d < in.tensor.rank; d++) indexed += outer->access[operand].dim[d] >= 0;
   return indexed == out.tensor.rank || !has_operation(inner);
@@ -120,6 +134,7 @@ static void take(taking *t, int operand, const uly_map *inner) {
   uly_arena *arena = t->fuse->ir->arena;
   MlirOperation producer = uly_value_op(t->map.operands[operand]);
   composition c = {.fuse = t->fuse, .outer = &t->map, .producer_access = &t->map.access[operand], .replaced = operand, .inner = *inner};
+  c.dtype = uly_type_of(t->fuse->ir, t->map.operands[operand]).tensor.dtype;
   uly_expr_builder *b = uly_expr_begin(arena);
   c.merged.expr = uly_expr_end(b, uly_expr_graft(b, &t->map.expr, consumer_leaf, &c));
   c.merged.expr.wide = t->map.expr.wide;

@@ -169,7 +169,8 @@ typedef struct uly_site {
 uly_place uly_site_place(const uly_site *site, MlirValue argument);
 uly_place uly_site_dense(const uly_site *site, MlirValue argument, int32_t n); // see uly_emit_dense
 MlirValue uly_site_return(const uly_site *site, int i);
-// A value that the kernel itself computes, x_j of its hook: what the body calls |value| is x_j · scale[c] + shift[c] (null where absent: arguments [N]).
+// A value that the kernel itself computes, x_j of its hook: what the body calls |value| is x_j · scale[c] + shift[c] (null where absent: arguments [N]), as its dtype
+// stores it.
 typedef struct uly_hook_input {
   MlirValue value, scale, shift;
 } uly_hook_input;
@@ -177,6 +178,8 @@ uly_hook uly_hook_empty(int n_inputs); // without expression, operands and outpu
 // The hook of |map| over |space|. A null map is the identity of input 0.
 void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map, const uly_space *space, const uly_hook_input *inputs, int n_inputs,
                     uly_hook *out_hook);
+// The hook's result as |dtype| stores it: for what the kernel goes on with.
+void uly_hook_store(uly_call_builder *c, uly_dtype dtype, uly_hook *hook);
 // Reads |value| (an argument of the body) over |space|, dim by dim: a hook for an input without a map.
 void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook);
 uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access);

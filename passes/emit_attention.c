@@ -57,7 +57,7 @@ static void describe(uly_call_builder *c, const uly_site *site, MlirOperation op
   uly_emitter *e = c->e;
   uly_type q = uly_type_of(e->ir, operand(op, 0)), k = uly_type_of(e->ir, operand(op, 1)), v = uly_type_of(e->ir, operand(op, 2));
   *d = (uly_attention_desc){.dh = q.tensor.dims[FEATURE].add, .dv = v.tensor.dims[FEATURE].add, .group = q.tensor.dims[HEAD].add / k.tensor.dims[HEAD].add,
-                            .scale = uly_op_f64(op, "scale", 1), .has_score = uly_op_has(op, "score"), .mask = parse(e, uly_op_str(op, "mask"))};
+                            .scale = uly_op_f64(op, "scale", 1), .dtype = q.tensor.dtype, .has_score = uly_op_has(op, "score"), .mask = parse(e, uly_op_str(op, "mask"))};
   for (int i = 0; i < ULY_MAX_SYMBOLS; i++) d->size[i] = -1;
   set_sizes(c, &d->mask, d->size);
   if (d->has_score) {
@@ -96,7 +96,7 @@ static void set_output(uly_call_builder *c, const uly_site *site) {
   if (s && !s->to_heads) {
     s->written |= 1u << j;
     uly_operand peers = uly_emit_peers(s);
-    peers.offset = uly_scale(e->program, s->part_offset[j], uly_dtype_bytes(ULY_F32));
+    peers.offset = uly_scale(e->program, s->part_offset[j], uly_dtype_bytes(c->desc->u.attention.dtype));
     uly_call_set_op(c, ULY_ATTENTION_OUT, peers, ULY_WRITE);
     uly_call_set_peers(c, ULY_ATTENTION_O_ROW, s->receiver_row, s->axis);
     uly_call_set_val(c, ULY_ATTENTION_O_S, uly_mul(e->program, s->batch, s->row_elems));

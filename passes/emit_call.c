@@ -147,6 +147,11 @@ static int32_t add_hook_operand(hook_context *h, MlirValue value, const int32_t 
   return h->hook->n_inputs + h->hook->n_operands++;
 }
 
+static int32_t stored(uly_expr_builder *b, uly_dtype dtype, int32_t value) {
+  uly_scalar op;
+  return uly_scalar_stored(dtype, &op) ? uly_expr_op(b, op, &value, 1) : value;
+}
+
 // x_j, scaled and shifted by what is indexed by the column alone.
 static int32_t input_leaf(hook_context *h, uly_expr_builder *b, int32_t j) {
   static const int32_t column[ULY_GRAPH_MAX_DIMS] = {ULY_HOOK_INDICES - 1};
@@ -164,7 +169,7 @@ static int32_t operand_leaf(hook_context *h, uly_expr_builder *b, const uly_expr
   MlirValue value = mlirOperationGetOperand(h->map, i);
   for (int32_t j = 0; j < h->hook->n_inputs; j++)
     if (mlirValueEqual(value, h->inputs[j].value)) {
-      if (h->operand[i] < 0) h->operand[i] = input_leaf(h, b, j);
+      if (h->operand[i] < 0) h->operand[i] = stored(b, uly_type_of(h->c->e->ir, value).tensor.dtype, input_leaf(h, b, j));
       return h->operand[i];
     }
   if (h->operand[i] < 0) {
@@ -211,6 +216,18 @@ void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map
   ULY_ASSERT(status == ULY_OK);
   out_hook->expr = uly_expr_end(b, uly_expr_graft(b, &expr, hook_leaf, &h));
   out_hook->expr.wide = expr.wide;
+}
+
+static int32_t same_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
+  (void)context, (void)b, (void)node;
+  return -1;
+}
+
+void uly_hook_store(uly_call_builder *c, uly_dtype dtype, uly_hook *hook) {
+  uly_expr_builder *b = uly_expr_begin(c->e->arena);
+  bool wide = hook->expr.wide;
+  hook->expr = uly_expr_end(b, stored(b, dtype, uly_expr_graft(b, &hook->expr, same_leaf, NULL)));
+  hook->expr.wide = wide;
 }
 
 void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook) {

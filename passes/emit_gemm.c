@@ -30,10 +30,10 @@ static part read_part(const uly_site *site, int i) {
 
 static int64_t const_dim(const uly_type *type, int32_t d) { return type->tensor.dims[d].add; }
 
-static uly_gemm_part describe(const uly_site *site, const part *p) {
+static uly_gemm_part describe(const uly_site *site, const part *p, MlirValue result) {
   uly_ir *ir = site->e->ir;
-  uly_type w = uly_type_of(ir, operand(p->linear[0], 1));
-  uly_gemm_part d = {.mode = is_null(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0)};
+  uly_type w = uly_type_of(ir, operand(p->linear[0], 1)), y = uly_type_of(ir, result);
+  uly_gemm_part d = {.mode = is_null(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0), .out = y.tensor.dtype};
   if (!is_null(p->heads)) {
     uly_type split = uly_type_of(ir, uly_op_result(p->heads, 0));
     d.n_groups = const_dim(&split, split.tensor.rank - 2), d.group = const_dim(&split, split.tensor.rank - 1);
@@ -48,14 +48,14 @@ static uly_gemm_part describe(const uly_site *site, const part *p) {
 
 // ---- weights
 
-static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k) {
-  return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * k * ULY_PANEL * 4);
+static uint32_t part_bytes(uly_emitter *e, const uly_gemm_part *d, int64_t k, uly_dtype w) {
+  return uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope) * uly_panel_bytes(k, uly_dtype_bytes(w)));
 }
 
-static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, int64_t k, uly_operand to) {
+static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *d, const uly_gemm_desc *gemm, uly_operand to) {
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
-  c.desc->u.pack = (uly_pack_desc){.k = k, .mode = d->mode, .group = d->group, .rope = d->rope};
+  c.desc->u.pack = (uly_pack_desc){.k = gemm->k, .mode = d->mode, .group = d->group, .rope = d->rope, .dtype = gemm->w};
   for (int i = 0; i < 2 && !is_null(p->linear[i]); i++)
     uly_call_set_op(&c, ULY_PACK_W0 + i, uly_site_dense(site, operand(p->linear[i], 1), 2).operand, ULY_READ);
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
@@ -81,13 +81,13 @@ static uly_operand emit_weights(const uly_site *site, const part *parts, const u
   int loops = e->load_loops;
   e->load_loops = weight_loops(site, parts, gemm->n_parts);
   uint32_t bytes = uly_program_const(e->program, 0), offset = bytes;
-  for (int i = 0; i < gemm->n_parts; i++) bytes = uly_add(e->program, bytes, part_bytes(e, &gemm->parts[i], gemm->k));
+  for (int i = 0; i < gemm->n_parts; i++) bytes = uly_add(e->program, bytes, part_bytes(e, &gemm->parts[i], gemm->k, gemm->w));
   uly_operand weights = uly_emit_buffer_operand(e, uly_emit_bytes(e, bytes, 0, "weights"));
   for (int i = 0; i < gemm->n_parts; i++) {
     uly_operand to = weights;
     to.offset = offset;
-    emit_pack(site, &parts[i], &gemm->parts[i], gemm->k, to);
-    offset = uly_add(e->program, offset, part_bytes(e, &gemm->parts[i], gemm->k));
+    emit_pack(site, &parts[i], &gemm->parts[i], gemm, to);
+    offset = uly_add(e->program, offset, part_bytes(e, &gemm->parts[i], gemm->k, gemm->w));
   }
   e->load_loops = loops;
   return weights;
@@ -184,8 +184,12 @@ static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *
     inputs[i].value = uly_op_result(p->linear[i], 0);
     if (mlirOperationGetNumOperands(p->linear[i]) == 3) inputs[i].shift = operand(p->linear[i], 2), biased = true;
   }
-  if (is_null(p->map) && !biased) return;
+  // A rotation and a loss take what the operation before them stores.
+  MlirOperation next = is_null(p->rope) ? p->nll : p->rope;
+  uly_dtype dtype = is_null(next) ? ULY_F32 : uly_type_of(c->e->ir, operand(next, 0)).tensor.dtype;
+  if (is_null(p->map) && !biased && dtype == ULY_F32) return;
   uly_hook_build(c, site, p->map, space, inputs, n, hook);
+  uly_hook_store(c, dtype, hook);
 }
 
 // Whether the result goes into an exchange that gives each rank its heads, of which the kernel knows where they begin.
@@ -204,10 +208,11 @@ bool uly_emit_gemm(const uly_site *site) {
   part parts[ULY_GEMM_MAX_PARTS];
   int n = (int)mlirOperationGetNumResults(site->call);
   for (int i = 0; i < n; i++) parts[i] = read_part(site, i);
-  uly_type x = uly_type_of(e->ir, operand(parts[0].linear[0], 0)), y = uly_type_of(e->ir, uly_op_result(parts[0].linear[0], 0));
+  MlirOperation first = parts[0].linear[0];
+  uly_type x = uly_type_of(e->ir, operand(first, 0)), w = uly_type_of(e->ir, operand(first, 1)), y = uly_type_of(e->ir, uly_op_result(first, 0));
   uly_space in = uly_space_of(e, &x), out = uly_space_of(e, &y);
-  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0])};
-  for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i]);
+  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0]), .x = x.tensor.dtype, .w = w.tensor.dtype};
+  for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i], uly_site_return(site, i));
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);
   c.desc->u.gemm = gemm;

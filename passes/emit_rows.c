@@ -19,8 +19,10 @@ static void set_input(uly_call_builder *c, const uly_site *site, MlirOperation o
   MlirOperation before = map_before(op);
   if (is_null(before))
     uly_hook_load(c, site, operand(op, 0), space, hook);
-  else
+  else {
     uly_hook_build(c, site, before, space, NULL, 0, hook);
+    uly_hook_store(c, uly_type_of(c->e->ir, operand(op, 0)).tensor.dtype, hook);
+  }
 }
 
 static bool emit_map(const uly_site *site, MlirOperation map) {
@@ -160,8 +162,8 @@ static uint32_t parts_bytes(uly_emitter *e, uint32_t count, bool ints) { return 
 static void emit_round(uly_emitter *e, MlirOperation op, MlirValue result, uly_operand parts, uint32_t count) {
   uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_ROUND, ULY_ROUND_N_OPS, ULY_ROUND_N_VALS);
   uly_type type = uly_type_of(e->ir, result);
+  c.desc->u.round.dtype = type.tensor.dtype;
   uly_place to = uly_emit_buffer(e, &type, "sum");
-  c.desc->u.round.ints = type.tensor.dtype == ULY_I64;
   uly_emit_set_place(e, result, to);
   uly_call_set_op(&c, ULY_ROUND_PARTS, parts, ULY_READ);
   uly_call_set_op(&c, ULY_ROUND_OUT, to.operand, ULY_WRITE);
@@ -182,7 +184,6 @@ bool uly_emit_rowsum(const uly_site *site) {
   uly_type x = uly_type_of(e->ir, operand(op, 0)), y = uly_type_of(e->ir, result);
   uly_space space = rowsum_space(e, &x, &y, op);
   bool ints = y.tensor.dtype == ULY_I64, partial = false;
-  if (!ints && y.tensor.dtype != ULY_F32) return uly_emit_unsupported(e, site->call, "a sum over rows of another type than f32");
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_ROWSUM, ULY_ROWSUM_N_OPS, ULY_ROWSUM_N_VALS);
   uly_rows_set_space(&c, &space);
   set_input(&c, site, op, &space, &c.desc->u.rowsum.term);

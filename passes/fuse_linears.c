@@ -39,7 +39,7 @@ static bool takes_map(const uly_fuse *fuse, MlirOperation map, MlirValue accumul
   uly_map m = uly_map_read(fuse, map);
   uly_type out = uly_type_of(fuse->ir, uly_op_result(map, 0));
   if (out.tensor.rank > MOST_DIMS) return false;
-  return !m.expr.wide && out.tensor.dtype == ULY_F32 && uly_map_is_pointwise(fuse->ir, map, operand_number(map, accumulator));
+  return !m.expr.wide && uly_dtype_get(out.tensor.dtype)->is_float && uly_map_is_pointwise(fuse->ir, map, operand_number(map, accumulator));
 }
 
 static chain grow(const uly_fuse *fuse, MlirOperation linear) {

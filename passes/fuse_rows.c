@@ -27,9 +27,9 @@ static const char *kernel_kind(const uly_fuse *fuse, MlirOperation op) {
   }
 }
 
-static bool plain_f32(const uly_fuse *fuse, MlirOperation map) {
+static bool plain_float(const uly_fuse *fuse, MlirOperation map) {
   uly_map m = uly_map_read(fuse, map);
-  return !m.expr.wide && uly_type_of(fuse->ir, uly_op_result(map, 0)).tensor.dtype == ULY_F32;
+  return !m.expr.wide && uly_dtype_get(uly_type_of(fuse->ir, uly_op_result(map, 0)).tensor.dtype)->is_float;
 }
 
 // The map that makes the operand of a norm, sum or loss, where nobody else needs it.
@@ -37,8 +37,7 @@ static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue x = mlirOperationGetOperand(op, 0);
   MlirOperation def = uly_value_op(x);
   if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(fuse, x))) return (MlirOperation){NULL};
-  uly_dtype dtype = uly_type_of(fuse->ir, x).tensor.dtype;
-  bool plain = dtype == ULY_I32 || dtype == ULY_I64 || dtype == ULY_BOOL || plain_f32(fuse, def); // ints: of a sum, which takes 64 bits of each term
+  bool plain = !uly_dtype_get(uly_type_of(fuse->ir, x).tensor.dtype)->is_float || plain_float(fuse, def); // ints: of a sum, which takes 64 bits of each term
   return plain ? def : (MlirOperation){NULL};
 }
 
@@ -46,7 +45,7 @@ static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
 static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue y = uly_op_result(op, 0);
   MlirOperation user = uly_single_user(fuse, y);
-  if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_f32(fuse, user)) return (MlirOperation){NULL};
+  if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_float(fuse, user)) return (MlirOperation){NULL};
   for (int i = 0; i < (int)mlirOperationGetNumOperands(user); i++)
     if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse->ir, user, i)) return (MlirOperation){NULL};
   return user;

@@ -41,19 +41,19 @@ static void add_hook(uly_text *text, const char *name, const uly_hook *hook) {
 }
 
 static void add_gemm(uly_text *text, const uly_gemm_desc *gemm) {
-  uly_text_add(text, " K=%lld%s", (long long)gemm->k, gemm->message ? " message" : "");
+  uly_text_add(text, " K=%lld%s x:%s w:%s", (long long)gemm->k, gemm->message ? " message" : "", uly_dtype_name(gemm->x), uly_dtype_name(gemm->w));
   if (gemm->labels) uly_text_add(text, " loss of %d-byte labels", gemm->labels);
   for (int i = 0; i < gemm->n_parts; i++) {
     const uly_gemm_part *part = &gemm->parts[i];
-    uly_text_add(text, "\n  part %s %lld x %lld", gemm_modes[part->mode], (long long)part->n_groups, (long long)part->group);
+    uly_text_add(text, "\n  part %s %lld x %lld:%s", gemm_modes[part->mode], (long long)part->n_groups, (long long)part->group, uly_dtype_name(part->out));
     if (part->rope) uly_text_add(text, " rope %lld", (long long)part->rope);
     add_hook(text, "epilogue", &part->epilogue);
   }
 }
 
 static void add_attention(uly_text *text, const uly_attention_desc *a) {
-  uly_text_add(text, " Dh=%lld Dv=%lld group=%lld scale=%a%s%s\n  mask: ", (long long)a->dh, (long long)a->dv, (long long)a->group, a->scale,
-               a->has_sink ? " sink" : "", a->has_lse ? " lse" : "");
+  uly_text_add(text, " %s Dh=%lld Dv=%lld group=%lld scale=%a%s%s\n  mask: ", uly_dtype_name(a->dtype), (long long)a->dh, (long long)a->dv, (long long)a->group,
+               a->scale, a->has_sink ? " sink" : "", a->has_lse ? " lse" : "");
   add_expr(text, &a->mask);
   if (a->has_score) {
     uly_text_add(text, "\n  score: ");
@@ -76,7 +76,7 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
   case ULY_KERNEL_GEMM: add_gemm(&text, &kernel->u.gemm); break;
   case ULY_KERNEL_PACK: {
     const uly_pack_desc *p = &kernel->u.pack;
-    uly_text_add(&text, " K=%lld %s %lld rope %lld", (long long)p->k, gemm_modes[p->mode], (long long)p->group, (long long)p->rope);
+    uly_text_add(&text, " K=%lld %s %lld rope %lld %s", (long long)p->k, gemm_modes[p->mode], (long long)p->group, (long long)p->rope, uly_dtype_name(p->dtype));
     break;
   }
   case ULY_KERNEL_ATTENTION: add_attention(&text, &kernel->u.attention); break;
@@ -91,9 +91,7 @@ uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
     if (kernel->u.rowsum.ints) uly_text_add(&text, " ints");
     add_hook(&text, "term", &kernel->u.rowsum.term);
     break;
-  case ULY_KERNEL_ROUND:
-    if (kernel->u.round.ints) uly_text_add(&text, " ints");
-    break;
+  case ULY_KERNEL_ROUND: uly_text_add(&text, " %s", uly_dtype_name(kernel->u.round.dtype)); break;
   case ULY_KERNEL_GATHER: uly_text_add(&text, " ids=%s", uly_dtype_name(kernel->u.gather.ids)); break;
   case ULY_KERNEL_NLL: {
     const uly_nll_desc *n = &kernel->u.nll;

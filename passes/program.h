@@ -48,6 +48,7 @@ typedef struct uly_capture {
 typedef struct uly_gemm_part {
   uly_gemm_mode mode;
   int64_t n_groups, group, rope; // columns = n_groups · group; rope: R, 0 without
+  uly_dtype out;     // of what is stored
   uly_hook epilogue; // index (s, b, ·, column); inputs: the accumulator, two for PAIR. For ROPE it comes before the rotation
 } uly_gemm_part;
 
@@ -56,6 +57,7 @@ typedef struct uly_gemm_desc {
   int32_t n_parts;
   bool message;    // output goes to peers
   int32_t labels;  // bytes of a label where the part goes into a loss, else 0
+  uly_dtype x, w;  // of x and of the packed weights
   uly_gemm_part parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_desc;
 
@@ -63,11 +65,13 @@ typedef struct uly_pack_desc { // of one group; how many there are is known from
   int64_t k;
   uly_gemm_mode mode;
   int64_t group, rope;
+  uly_dtype dtype; // of weights and panels
 } uly_pack_desc;
 
 typedef struct uly_attention_desc {
   int64_t dh, dv, group; // group: query heads a kv head
   double scale;
+  uly_dtype dtype;       // of q, k, v and o
   bool has_sink, has_lse, has_score;
   uly_expr mask, score;  // over b h q k s (all global), captures as LOADs
   int32_t n_captures;
@@ -95,7 +99,7 @@ typedef struct uly_nll_desc {
   uly_hook in; // else x
 } uly_nll_desc;
 typedef struct uly_round_desc {
-  bool ints;
+  uly_dtype dtype; // of the sum
 } uly_round_desc;
 
 typedef struct uly_gather_desc {

@@ -31,7 +31,10 @@ typedef enum uly_kernel_kind {
 // out_p[row, c] = epilogue_p(Σ_k x[row, k] · w_p[c, k]) for up to ULY_GEMM_MAX_PARTS parts that share x. A part has one accumulator set, or two over the same
 // columns (ULY_GEMM_PAIR: gate and up; ULY_GEMM_ROPE: first and second halves of what rope turns).
 //
-// Packed weights are panels of ULY_PANEL columns, [panel][K][ULY_PANEL], the same for every CPU level. Columns of a part come in groups (heads, or all columns) of
+// x, weights and results are of the dtypes of the kernel's description; sums are f32.
+//
+// Packed weights are panels of ULY_PANEL columns, the same for every CPU level: [panel][K][ULY_PANEL], or [panel][cdiv(K, 2)][ULY_PANEL][2] where they are bf16: pairs of terms, the
+// last one with a zero where K is odd. uly_panel_bytes says how long one is. Columns of a part come in groups (heads, or all columns) of
 // `group`; within a group, panels follow each other by mode:
 //   PLAIN  cdiv(group, 16) panels
 //   PAIR   for each 16 columns a panel of the first weight, then one of the second
@@ -71,6 +74,7 @@ enum uly_gemm_val {
 enum { ULY_PANEL = 16, ULY_GEMM_ITEM_ROWS = 96, ULY_GEMM_ITEM_PANELS = 16, ULY_GEMM_SCRATCH_BYTES = 512 * 1024 };
 
 static inline int64_t uly_cdiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t uly_panel_bytes(int64_t k, int64_t element_bytes) { return (element_bytes == 2 ? k + k % 2 : k) * ULY_PANEL * element_bytes; }
 // Panels of a part: |n_groups| groups of |group| columns, of which rope turns the first |rope|.
 static inline int64_t uly_part_panels(uly_gemm_mode mode, int64_t n_groups, int64_t group, int64_t rope) {
   switch (mode) {
@@ -83,7 +87,7 @@ static inline int64_t uly_part_panels(uly_gemm_mode mode, int64_t n_groups, int6
 }
 
 // ---- PACK -----------------------------------------------------------------------------------------------------------------------------------
-// One part's weights (two for PAIR) into its panels. Items: panels of the part. Weights are f32 [N, K] row-major.
+// One part's weights (two for PAIR) into its panels. Items: panels of the part. Weights are [N, K] row-major, of the panels' dtype.
 enum uly_pack_op { ULY_PACK_W0, ULY_PACK_W1 /* PAIR's second, else absent */, ULY_PACK_OUT, ULY_PACK_N_OPS };
 enum uly_pack_val { ULY_PACK_N_VALS };
 
@@ -173,7 +177,7 @@ enum { ULY_EXACT_LIMBS = 10 };
 enum uly_rowsum_op { ULY_ROWSUM_OUT, ULY_ROWSUM_N_OPS };                          // i64 [outer][cols][ULY_EXACT_LIMBS]
 enum uly_rowsum_val { ULY_ROWSUM_N0 /* summed */, ULY_ROWSUM_N1, ULY_ROWSUM_N2, ULY_ROWSUM_N3, ULY_ROWSUM_N4 /* outer = N1 · N2 · N3 · N4 */, ULY_ROWSUM_COLS, ULY_ROWSUM_N_VALS };
 // items: outer · cdiv(cols, 16)
-enum uly_round_op { ULY_ROUND_PARTS /* one pointer a rank */, ULY_ROUND_OUT /* f32 */, ULY_ROUND_N_OPS };
+enum uly_round_op { ULY_ROUND_PARTS /* one pointer a rank */, ULY_ROUND_OUT, ULY_ROUND_N_OPS };
 enum uly_round_val { ULY_ROUND_COUNT, ULY_ROUND_N_VALS };                         // items: count
 
 // ---- NLL ------------------------------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "codegen/cpu/expr_to_vector.h"
 
+#include "codegen/cpu/memory.h"
 #include "codegen/cpu/vector_math.h"
 
 // An expression with more operations than this that are long code calls functions for them: code, and the time to make it, grow with what is written.
@@ -257,6 +258,10 @@ static LLVMValueRef emit_op(const emitter *e, const uly_expr_node *node, LLVMVal
   bool fits = uly_scalar_result_type(op, types, node->n_args, &type, &arg_type);
   ULY_ASSERT(fits && type == (uly_scalar_type)node->type);
   if (op == ULY_SC_FLOAT) return to_real(e, args[0]);
+  if (uly_scalar_get(op)->class == ULY_SCALAR_STORED) {
+    LLVMValueRef stored = uly_memory_stored(ir, uly_scalar_dtype(op), args[0]);
+    return type == ULY_SCALAR_FLOAT ? to_real(e, stored) : stored;
+  }
   if ((op == ULY_SC_FLOOR || op == ULY_SC_CEIL) && arg_type == ULY_SCALAR_FLOAT)
     args[0] = uly_ir_call1(ir, op == ULY_SC_FLOOR ? "llvm.floor" : "llvm.ceil", args[0]);
   if (type == ULY_SCALAR_INT && node->n_args == 1 && arg_type != ULY_SCALAR_INT) return to_int(ir, args[0]);

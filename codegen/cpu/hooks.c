@@ -83,7 +83,7 @@ static hook_site rows_site(uly_ir *ir, const uly_hook *hook) {
 }
 
 static void store_result(uly_ir *ir, hook_site *site, LLVMValueRef value) {
-  uly_memory_store(ir, place_of(ir, site, &site->hook->out), site->lanes, value);
+  uly_memory_store(ir, place_of(ir, site, &site->hook->out), site->n, value);
   LLVMBuildRetVoid(ir->b);
 }
 

@@ -7,7 +7,7 @@ static LLVMTypeRef stored_type(const uly_ir *ir, uly_dtype dtype) {
   switch (dtype) {
   case ULY_F32: return ir->f32;
   case ULY_F64: return ir->f64;
-  case ULY_F16: return ir->f16;
+  case ULY_F16:
   case ULY_BF16: return ir->i16;
   case ULY_I32: return ir->i32;
   case ULY_I64: return ir->i64;
@@ -23,7 +23,7 @@ static LLVMTypeRef stored_type(const uly_ir *ir, uly_dtype dtype) {
 static LLVMValueRef decode(uly_ir *ir, uly_dtype dtype, LLVMValueRef v) {
   LLVMTypeRef f32 = uly_ir_like(ir, v, ir->f32), i32 = uly_ir_like(ir, v, ir->i32), i64 = uly_ir_like(ir, v, ir->i64);
   switch (dtype) {
-  case ULY_F16: return LLVMBuildFPExt(ir->b, v, f32, "");
+  case ULY_F16: return LLVMBuildFPExt(ir->b, LLVMBuildBitCast(ir->b, v, uly_ir_like(ir, v, ir->f16), ""), f32, "");
   case ULY_BF16: return LLVMBuildBitCast(ir->b, LLVMBuildShl(ir->b, LLVMBuildZExt(ir->b, v, i32, ""), uly_ir_int(i32, 16), ""), f32, "");
   case ULY_I32: return LLVMBuildSExt(ir->b, v, i64, "");
   case ULY_U8: return LLVMBuildZExt(ir->b, v, i64, "");
@@ -62,11 +62,13 @@ static LLVMValueRef encode(uly_ir *ir, uly_dtype dtype, LLVMValueRef v) {
   switch (dtype) {
   case ULY_F32: return to_f32(ir, v);
   case ULY_BF16: return to_bf16(ir, to_f32(ir, v));
-  case ULY_F16: return LLVMBuildFPTrunc(ir->b, to_f32(ir, v), uly_ir_like(ir, v, ir->f16), "");
+  case ULY_F16: return LLVMBuildBitCast(ir->b, LLVMBuildFPTrunc(ir->b, to_f32(ir, v), uly_ir_like(ir, v, ir->f16), ""), uly_ir_like(ir, v, ir->i16), "");
   case ULY_F64: return uly_ir_element(v) == ir->f64 ? v : LLVMBuildFPExt(ir->b, to_f32(ir, v), uly_ir_like(ir, v, ir->f64), "");
   default: return to_int(ir, dtype, v);
   }
 }
+
+LLVMValueRef uly_memory_stored(uly_ir *ir, uly_dtype dtype, LLVMValueRef value) { return decode(ir, dtype, encode(ir, dtype, value)); }
 
 // An intrinsic on memory: overloaded on the value's and the pointers' types; the pointer is argument |pointer|.
 static LLVMValueRef masked(uly_ir *ir, const char *name, LLVMTypeRef value, LLVMValueRef *args, unsigned n_args, unsigned pointer, unsigned align) {
@@ -101,18 +103,36 @@ LLVMValueRef uly_memory_load(uly_ir *ir, uly_place place, LLVMValueRef lanes) {
   return decode(ir, place.dtype, v);
 }
 
-void uly_memory_store(uly_ir *ir, uly_place place, LLVMValueRef lanes, LLVMValueRef value) {
+static void store_first(uly_ir *ir, LLVMTypeRef element, LLVMValueRef pointer, LLVMValueRef value) {
+  if (uly_ir_is_vector(value)) value = LLVMBuildExtractElement(ir->b, value, LLVMConstInt(ir->i32, 0, false), "");
+  LLVMSetAlignment(LLVMBuildStore(ir->b, value, pointer), uly_ir_bytes(element));
+}
+
+void uly_memory_store(uly_ir *ir, uly_place place, LLVMValueRef n, LLVMValueRef value) {
   LLVMTypeRef element = stored_type(ir, place.dtype), vector = uly_ir_vector_of(ir, element);
-  unsigned align = uly_ir_bytes(element);
   value = encode(ir, place.dtype, value);
+  LLVMValueRef pointer = place.index ? uly_ir_offset(ir, element, place.pointer, place.index) : place.pointer;
   if (place.index && !uly_ir_is_vector(place.index)) {
-    if (uly_ir_is_vector(value)) value = LLVMBuildExtractElement(ir->b, value, LLVMConstInt(ir->i32, 0, false), "");
-    LLVMSetAlignment(LLVMBuildStore(ir->b, value, uly_ir_offset(ir, element, place.pointer, place.index)), align);
+    store_first(ir, element, pointer, value);
     return;
   }
-  LLVMValueRef pointer = place.index ? uly_ir_offset(ir, element, place.pointer, place.index) : place.pointer;
-  LLVMValueRef args[] = {uly_ir_splat(ir, value), pointer, lanes};
-  masked(ir, place.index ? "llvm.masked.scatter" : "llvm.masked.store", vector, args, 3, 1, align);
+  bool cut = !place.index && element == ir->i16; // LLVM 22 writes four bytes where a mask is known to have one lane and the value is an i32 cut to 16 bits
+  LLVMBasicBlockRef done = NULL;
+  if (cut) {
+    LLVMBasicBlockRef one = uly_ir_block(ir), more = uly_ir_block(ir);
+    done = uly_ir_block(ir);
+    LLVMBuildCondBr(ir->b, LLVMBuildICmp(ir->b, LLVMIntEQ, n, LLVMConstInt(ir->i64, 1, false), ""), one, more);
+    LLVMPositionBuilderAtEnd(ir->b, one);
+    store_first(ir, element, pointer, value);
+    LLVMBuildBr(ir->b, done);
+    LLVMPositionBuilderAtEnd(ir->b, more);
+  }
+  LLVMValueRef args[] = {uly_ir_splat(ir, value), pointer, uly_memory_lanes(ir, n)};
+  masked(ir, place.index ? "llvm.masked.scatter" : "llvm.masked.store", vector, args, 3, 1, uly_ir_bytes(element));
+  if (cut) {
+    LLVMBuildBr(ir->b, done);
+    LLVMPositionBuilderAtEnd(ir->b, done);
+  }
 }
 
 static LLVMValueRef field(uly_ir *ir, LLVMValueRef pointer, size_t offset, LLVMTypeRef type) {

@@ -13,8 +13,10 @@ typedef struct uly_place {
 } uly_place;
 
 LLVMValueRef uly_memory_load(uly_ir *ir, uly_place place, LLVMValueRef lanes);              // |lanes|: vector of i1; others are 0
-void uly_memory_store(uly_ir *ir, uly_place place, LLVMValueRef lanes, LLVMValueRef value); // a place that lanes share takes lane 0
+void uly_memory_store(uly_ir *ir, uly_place place, LLVMValueRef n, LLVMValueRef value);     // lanes below |n|; a place that lanes share takes lane 0
 LLVMValueRef uly_memory_lanes(uly_ir *ir, LLVMValueRef n);                                  // lanes below n
+// What is read again where |value| was stored.
+LLVMValueRef uly_memory_stored(uly_ir *ir, uly_dtype dtype, LLVMValueRef value);
 
 // What a call holds.
 LLVMValueRef uly_memory_pointer(uly_ir *ir, LLVMValueRef call, int32_t op); // its first pointer

@@ -64,9 +64,11 @@ static void add_gemm(constant *table, int *n, const uly_gemm_desc *d) {
   add_int(table, n, "uly_gemm_n_parts", d->n_parts);
   add_int(table, n, "uly_gemm_message", d->message);
   add_int(table, n, "uly_gemm_labels", d->labels);
+  add_int(table, n, "uly_gemm_x_dtype", d->x);
+  add_int(table, n, "uly_gemm_w_dtype", d->w);
   constant mode = {.name = "uly_gemm_part_mode", .n = ULY_GEMM_MAX_PARTS}, n_groups = {.name = "uly_gemm_part_n_groups", .n = ULY_GEMM_MAX_PARTS};
   constant group = {.name = "uly_gemm_part_group", .n = ULY_GEMM_MAX_PARTS}, rope = {.name = "uly_gemm_part_rope", .n = ULY_GEMM_MAX_PARTS};
-  constant epilogue = {.name = "uly_gemm_part_has_epilogue", .n = ULY_GEMM_MAX_PARTS};
+  constant epilogue = {.name = "uly_gemm_part_has_epilogue", .n = ULY_GEMM_MAX_PARTS}, out = {.name = "uly_gemm_part_dtype", .n = ULY_GEMM_MAX_PARTS};
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++) {
     const uly_gemm_part *part = &d->parts[p];
     bool used = p < d->n_parts;
@@ -75,9 +77,10 @@ static void add_gemm(constant *table, int *n, const uly_gemm_desc *d) {
     group.i[p] = used ? part->group : 0;
     rope.i[p] = used ? part->rope : 0;
     epilogue.i[p] = used && part->epilogue.present;
+    out.i[p] = used ? (int64_t)part->out : ULY_F32;
   }
-  const constant *all[] = {&mode, &n_groups, &group, &rope, &epilogue};
-  for (int i = 0; i < 5; i++) table[(*n)++] = *all[i];
+  const constant *all[] = {&mode, &n_groups, &group, &rope, &epilogue, &out};
+  for (int i = 0; i < 6; i++) table[(*n)++] = *all[i];
 }
 
 static bool has_mask(const uly_attention_desc *d) {
@@ -95,12 +98,14 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add_int(table, &n, "uly_pack_mode", desc->u.pack.mode);
     add_int(table, &n, "uly_pack_group", desc->u.pack.group);
     add_int(table, &n, "uly_pack_rope", desc->u.pack.rope);
+    add_int(table, &n, "uly_pack_dtype", desc->u.pack.dtype);
     break;
   case ULY_KERNEL_ATTENTION:
     add_int(table, &n, "uly_attention_dh", a->dh);
     add_int(table, &n, "uly_attention_dv", a->dv);
     add_int(table, &n, "uly_attention_group", a->group);
     add(table, &n, "uly_attention_scale", 0, a->scale);
+    add_int(table, &n, "uly_attention_dtype", a->dtype);
     add_int(table, &n, "uly_attention_has_score", a->has_score);
     add_int(table, &n, "uly_attention_has_mask", has_mask(a));
     add_int(table, &n, "uly_attention_has_sink", a->has_sink);
@@ -118,7 +123,10 @@ static int constants_of(const uly_kernel_desc *desc, constant *table) {
     add_int(table, &n, "uly_nll_stats", desc->u.nll.stats);
     break;
   case ULY_KERNEL_ROWSUM: add_int(table, &n, "uly_rowsum_ints", desc->u.rowsum.ints); break;
-  case ULY_KERNEL_ROUND: add_int(table, &n, "uly_round_ints", desc->u.round.ints); break;
+  case ULY_KERNEL_ROUND:
+    add_int(table, &n, "uly_round_ints", desc->u.round.dtype == ULY_I64);
+    add_int(table, &n, "uly_round_dtype", desc->u.round.dtype);
+    break;
   case ULY_KERNEL_MOVE:
   case ULY_KERNEL_REFERENCE:
   case ULY_N_KERNEL_KINDS: break;

@@ -31,7 +31,7 @@ def tokens(root):
 def scalars(root):
     rows = re.findall(rf"^SCALAR\((\w+),\s*{STRING},\s*(\d),\s*(\w+),\s*{STRING}\)", text(root / "frontend/scalar.def"), re.M)
     lines = ["| | operands | |", "|---|---|---|"]
-    return lines + [f"| {code(t)} | {n} | {unescape(doc)} |" for _, t, n, _, doc in rows if t]
+    return lines + [f"| {code(t)} | {n} | {unescape(doc)} |" for _, t, n, kind, doc in rows if t and kind != "STORED"]
 
 
 def functions(root):

@@ -1,6 +1,7 @@
 """Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's, and with those
 of the program without fusion (-O0). On several ranks memory holds NaN until it is written. With --grid the batch is split too: dp(B) is added to the grids of specs that have
-none, behind sp and before it.
+none, behind sp and before it. Specs that say `dtype f32` run with bf16 too, some with f16, there and in casts; then the error may be twice that of a run that rounds every
+value, and two roundings of the largest one.
 Usage: check_layers.py BIN [--grid] [SPEC…]"""
 import json
 import os
@@ -14,6 +15,11 @@ import tempfile
 SIZES = [{"B": 2, "S": 13, "T": 17}, {"B": 1, "S": 3, "T": 5}, {"B": 3, "S": 40, "T": 33}]
 RANKS = [["--ranks", str(n)] for n in (1, 2, 3, 5)]
 GRIDS = [["--grid", "sp=2,dp=3"], ["--grid", "sp=1,dp=4"], ["--grid", "sp=3,dp=2"]]
+# Relative error of one rounding, as in runtime/base/dtype.def.
+TOLERANCE = {"f32": 6.0e-8, "bf16": 3.9e-3, "f16": 4.9e-4}
+F16_SPECS = "many", "masks", "rotations", "rows", "losses"
+# Code for one CPU level will do where another test has both.
+BEST = "--march=x86-64-v4" if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else "--march=x86-64-v3"
 if os.environ.get("ULY_TEST_MODE") == "quick":
     SIZES, RANKS = SIZES[:1], [RANKS[0], RANKS[2]]
 
@@ -26,14 +32,20 @@ def call(*args, poison=False):
     return run.stdout
 
 
-def run_entry(tools, model, folder, line, ranks):
+def run_entry(tools, model, folder, line, ranks, dtype):
     words = line.split()
-    name, files = words[0], folder / words[0]
-    args = []
+    name, files, bounds = words[0], folder / words[0], {}
+    args = ["--rtol", "2e-5", "--atol", "2e-5"] if dtype == "f32" else ["--rtol", "0", "--atol", "1e30"]
     for word in words[1:]:
         kind, file = ("--input", "inputs") if word[0] == "<" else ("--expect", "expected")
-        args += [kind, f"{word[1:]}=@{files}.{file}.safetensors:{word[1:]}"]
-    out = call(tools / "ulyrun", model, "--entry", name, *ranks, "--weights", f"{files}.weights.safetensors", "--rtol", "2e-5", "--atol", "2e-5", *args, poison=ranks != RANKS[0])
+        tensor, *errors = word[1:].split(":")
+        args += [kind, f"{tensor}=@{files}.{file}.safetensors:{tensor}"]
+        if errors:
+            bounds[tensor] = 2 * float(errors[0]) + 2 * TOLERANCE[dtype] * float(errors[1])
+    out = call(tools / "ulyrun", model, "--entry", name, *ranks, "--weights", f"{files}.weights.safetensors", *args, poison=ranks != RANKS[0])
+    for tensor, error in re.findall(r"^(\w+) as expected: largest difference (\S+),", out, re.M):
+        if tensor in bounds and not float(error) <= bounds[tensor]:
+            raise RuntimeError(f"{tensor}: error {error}, bound {bounds[tensor]}, in {line}")
     return re.findall(r"hash ([0-9a-f]+)", out)
 
 
@@ -99,16 +111,28 @@ def with_batch(spec, folder, added):
     return other
 
 
+def dtype_of(spec):
+    found = re.search(r"^dtype (\w+)$", spec.read_text(), re.M)
+    return found[1] if found else "f32"
+
+
+def with_dtype(spec, folder, dtype):
+    other = folder / f"{spec.stem}.{dtype}.spec"
+    other.write_text(re.sub(r"^dtype f32$|, f32\)", lambda m: m[0].replace("f32", dtype), spec.read_text(), flags=re.M))
+    return other
+
+
 def check_size(tools, spec, folder, seed, sizes, runs):
     """Every entry: runs are of a model on some ranks. Returns how many runs that were, and what failed."""
-    n, failures = 0, []
-    for line in call(tools / "reference_case", spec, folder, seed, *(f"{k}={v}" for k, v in sizes.items())).splitlines():
+    n, failures, dtype = 0, [], dtype_of(spec)
+    naive = ["--naive"] if dtype != "f32" else []
+    for line in call(tools / "reference_case", spec, folder, seed, *naive, *(f"{k}={v}" for k, v in sizes.items())).splitlines():
         plant(folder, line.split()[0], spec)
         one = None
         for model, ranks in runs:
             n += 1
             try:
-                hashes = run_entry(tools, folder / model, folder, line, ranks)
+                hashes = run_entry(tools, folder / model, folder, line, ranks, dtype)
                 one = one or hashes
                 if hashes != one or len(hashes) != line.count(" >"):
                     raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
@@ -135,13 +159,24 @@ def check(tools, spec, sizes, ranks, unfused_ranks, *options):
 def check_with_batch(tools, spec):
     """In the one order of axes with empty shares of the batch, in the other with uneven ones."""
     n, failures = 0, []
-    level = "--march=x86-64-v4" if "avx512f" in open("/proc/cpuinfo").read() else "--march=x86-64-v3"  # one will do here
     for added, i, unfused in (r"grid \1, dp(B)", 0, [GRIDS[0]]), (r"grid dp(B), \1", 2, []):
         with tempfile.TemporaryDirectory() as name:
             other = with_batch(spec, pathlib.Path(name), added)
             if other and i < len(SIZES):
-                more, failed = check(tools, other, [SIZES[i]], [RANKS[0], GRIDS[i]], unfused, level)
+                more, failed = check(tools, other, [SIZES[i]], [RANKS[0], GRIDS[i]], unfused, BEST)
                 n, failures = n + more, failures + failed
+    return n, failures
+
+
+def check_with_halves(tools, spec):
+    """bf16 with code of the best level, f16 with that of the other."""
+    n, failures = 0, []
+    variants = ["bf16"] + ["f16"] * (spec.stem in F16_SPECS) if re.search("^dtype f32$", spec.read_text(), re.M) else []
+    for dtype in variants:
+        with tempfile.TemporaryDirectory() as name:
+            other, level = with_dtype(spec, pathlib.Path(name), dtype), BEST if dtype == "bf16" else "--march=x86-64-v3"
+            more, failed = check(tools, other, SIZES[:1], RANKS[:3:2], RANKS[:3:2] if dtype == "bf16" else [], level)
+            n, failures = n + more, failures + failed
     return n, failures
 
 
@@ -159,6 +194,9 @@ def main():
     for spec in specs:
         ranks = [RANKS[0], *own_grids(spec)] if "dp(" in spec.read_text() else RANKS
         n, failures = check_with_batch(tools, spec) if grid else check(tools, spec, SIZES, ranks, ranks[0:3:2])
+        if not grid:
+            more, others = check_with_halves(tools, spec)
+            n, failures = n + more, failures + others
         if n:
             print(f"{spec.name}: {n - len(failures)} of {n} as the reference")
         for failure in failures:

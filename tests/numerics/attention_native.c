@@ -13,6 +13,7 @@
 #define uly_attention_dv NAME(_dv)
 #define uly_attention_group NAME(_group)
 #define uly_attention_scale NAME(_scale)
+#define uly_attention_dtype NAME(_dtype)
 #define uly_attention_has_score NAME(_has_score)
 #define uly_attention_has_mask NAME(_has_mask)
 #define uly_attention_has_sink NAME(_has_sink)
@@ -28,7 +29,7 @@
 #include "codegen/cpu/templates/attention_fwd.c"
 
 #ifdef SPECIAL
-const int64_t uly_attention_dh = ATTENTION_SPECIAL_DH, uly_attention_dv = ATTENTION_SPECIAL_DV, uly_attention_group = ATTENTION_SPECIAL_GROUP;
+const int64_t uly_attention_dh = ATTENTION_SPECIAL_DH, uly_attention_dv = ATTENTION_SPECIAL_DV, uly_attention_group = ATTENTION_SPECIAL_GROUP, uly_attention_dtype = LANE_F32;
 const double uly_attention_scale = ATTENTION_SPECIAL_SCALE;
 const int32_t uly_attention_has_score = 0, uly_attention_has_mask = 1, uly_attention_has_sink = 0, uly_attention_has_lse = 1;
 #endif

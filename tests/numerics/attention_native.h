@@ -6,7 +6,7 @@
 #include "runtime/abi.h"
 
 typedef struct attention_constants {
-  int64_t dh, dv, group;
+  int64_t dh, dv, group, dtype;
   double scale;
   int32_t has_score, has_mask, has_sink, has_lse;
 } attention_constants;

@@ -16,10 +16,10 @@
 #include "tests/numerics/guarded_memory.h"
 
 // What the templates see as constants.
-int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_labels;
+int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_labels, uly_gemm_x_dtype, uly_gemm_w_dtype;
 int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS], uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS], uly_gemm_part_rope[ULY_GEMM_MAX_PARTS];
-int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS];
-int64_t uly_pack_k, uly_pack_mode, uly_pack_group, uly_pack_rope;
+int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS], uly_gemm_part_dtype[ULY_GEMM_MAX_PARTS];
+int64_t uly_pack_k, uly_pack_mode, uly_pack_group, uly_pack_rope, uly_pack_dtype;
 
 enum { MAX_MEMORY = 64, SPARSE = 1 << 28 };
 

@@ -137,7 +137,15 @@ static uly_status run_repeat(walk *w, const uly_graph_value *value) {
   return ULY_OK;
 }
 
-static uly_status run_value(walk *w, const uly_graph_value *value) {
+static void round_floats(uly_ref_tensor *t, uly_dtype dtype) {
+  uint64_t element;
+  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) {
+    uly_dtype_store(dtype, &element, 0, t->data[i].f);
+    t->data[i].f = uly_dtype_load(dtype, &element, 0);
+  }
+}
+
+static uly_status compute(walk *w, const uly_graph_value *value) {
   if (value->op == ULY_OP_PARAM) return run_param(w, value);
   if (value->op == ULY_OP_REPEAT) return run_repeat(w, value);
   tensor *out = result_of(w, value);
@@ -147,6 +155,12 @@ static uly_status run_value(walk *w, const uly_graph_value *value) {
   case ULY_OP_RESULT: return copy(&out->t, &w->values[value->operands[0]->id].carried[value->u.arg.index]), ULY_OK; // of a repeat
   default: return run_operation(w, value, &out->t);
   }
+}
+
+static uly_status run_value(walk *w, const uly_graph_value *value) {
+  ULY_TRY(compute(w, value));
+  if (w->run->naive && (value->type.dtype == ULY_BF16 || value->type.dtype == ULY_F16)) round_floats(&w->values[value->id].t, value->type.dtype);
+  return ULY_OK;
 }
 
 static uly_status run_region(walk *w, const uly_graph_region *region) {

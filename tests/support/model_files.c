@@ -110,7 +110,7 @@ uly_status uly_model_files_evaluate(uly_model_files *files, double *out_error, u
     inputs[i] = uly_model_files_elements(files->arena, files->inputs, entry->inputs[i].name, entry->inputs[i].type.rank, dims);
     if (!inputs[i]) return ULY_INVALID_INPUT;
   }
-  uly_graph_run run = {files->graph, entry, sizes, inputs, find_param, files};
+  uly_graph_run run = {.graph = files->graph, .entry = entry, .sizes = sizes, .inputs = inputs, .param = find_param, .context = files};
   ULY_TRY(uly_graph_reference(files->arena, &run, results));
   for (int32_t i = 0; i < entry->n_results; i++) {
     const uly_graph_result *result = &entry->results[i];

@@ -1,6 +1,8 @@
 // Makes a test case of a spec: seeded inputs and parameters, and each entry's outputs by the float64 reference.
 //   reference_case SPEC FOLDER SEED [ENTRY] B=2 S=13 …     writes FOLDER/ENTRY.inputs.safetensors, .weights.safetensors and .expected.safetensors, and prints the entries
+// With --naive each output has the largest error of a run that rounds every value to its dtype, and its own largest value: >out:0.01:3.2
 // Floats are uniform in [−1, 1); ints that index a table are in its range, other ints are ascending along rows, as documents are; three bools of four are true.
+#include <math.h>
 #include <stdio.h>
 
 #include "frontend/spec.h"
@@ -21,6 +23,7 @@ typedef struct job {
   uly_arena *arena;
   const uly_graph *graph;
   uint64_t seed;
+  bool naive;
   int64_t sizes[64];
   archive inputs, weights, expected;
 } job;
@@ -79,12 +82,33 @@ static void write_archive(job *j, const char *folder, uly_str entry, const char 
   if (uly_safetensors_write(path.ptr, a->n, a->names, a->arrays, &error) != ULY_OK) fail("cannot write the files");
 }
 
+static double largest(const double *values, const double *less, int64_t n) {
+  double most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double v = fabs(less ? values[i] - less[i] : values[i]);
+    if (isfinite(v) && v > most) most = v;
+  }
+  return most;
+}
+
+// What --naive adds to the outputs.
+static void print_naive(job *j, uly_graph_run run, double *const *results) {
+  const uly_graph_entry *entry = run.entry;
+  double **naive = ULY_NEW_ARRAY(j->arena, double *, entry->n_results);
+  run.naive = true;
+  if (uly_graph_reference(j->arena, &run, naive) != ULY_OK) fail("the naive run");
+  for (int32_t i = 0; i < entry->n_results; i++) {
+    int64_t n = j->expected.arrays[i].bytes / (int64_t)sizeof(double);
+    printf(" >%.*s:%g:%g", ULY_STR_ARG(entry->results[i].name), largest(naive[i], results[i], n), largest(results[i], NULL, n));
+  }
+}
+
 static void run_entry(job *j, const uly_graph_entry *entry, const char *folder) {
   const double **inputs = ULY_NEW_ARRAY(j->arena, const double *, entry->n_inputs + 1);
   double **results = ULY_NEW_ARRAY(j->arena, double *, entry->n_results);
   j->inputs.n = j->weights.n = j->expected.n = 0;
   for (int32_t i = 0; i < entry->n_inputs; i++) inputs[i] = make_input(j, &entry->inputs[i]);
-  uly_graph_run run = {j->graph, entry, j->sizes, inputs, make_param, j};
+  uly_graph_run run = {.graph = j->graph, .entry = entry, .sizes = j->sizes, .inputs = inputs, .param = make_param, .context = j};
   uly_status status = uly_graph_reference(j->arena, &run, results);
   if (status != ULY_OK) fail(uly_status_text(status));
   for (int32_t i = 0; i < entry->n_results; i++) {
@@ -97,7 +121,8 @@ static void run_entry(job *j, const uly_graph_entry *entry, const char *folder) 
   write_archive(j, folder, entry->name, "expected", &j->expected);
   printf("%.*s", ULY_STR_ARG(entry->name));
   for (int32_t i = 0; i < entry->n_inputs; i++) printf(" <%.*s", ULY_STR_ARG(entry->inputs[i].name));
-  for (int32_t i = 0; i < entry->n_results; i++) printf(" >%.*s", ULY_STR_ARG(entry->results[i].name));
+  for (int32_t i = 0; i < entry->n_results && !j->naive; i++) printf(" >%.*s", ULY_STR_ARG(entry->results[i].name));
+  if (j->naive) print_naive(j, run, results);
   printf("\n");
 }
 
@@ -120,7 +145,9 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 64; i++) j.sizes[i] = 1;
   const char *only = NULL;
   for (int i = 4; i < argc; i++)
-    if (strchr(argv[i], '='))
+    if (strcmp(argv[i], "--naive") == 0)
+      j.naive = true;
+    else if (strchr(argv[i], '='))
       set_size(&j, argv[i]);
     else
       only = argv[i];

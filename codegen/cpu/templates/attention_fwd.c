@@ -1,5 +1,5 @@
 // Attention forward: o[s, b, h, :] = Σ_t softmax_t(score(q·k · scale)) v[t, b, h / group, :] and its LSE; calling convention in kernel_abi.h, oracle
-// runtime/reference/ref_attention.c. Any Dh, Dv, S, T ≥ 1; no backward.
+// runtime/reference/ref_attention.c. Any Dh, Dv, S, T ≥ 1; no backward. q, k, v and o may be bf16 or f16: inside everything is f32.
 //
 // Lanes are queries. An item is up to ITEM_ROWS queries of a head; panels of NR queries hold Q^T (scaled) and O^T packed [panel][D][NR]. For each block of
 // KEY_BLOCK keys, K and V rows are copied to scratch once; then each panel computes S^T (KEY_TILE keys × NV vectors in registers), turns it into P^T, and
@@ -19,6 +19,7 @@ ULY_CONST(int64_t, uly_attention_dh);
 ULY_CONST(int64_t, uly_attention_dv);
 ULY_CONST(int64_t, uly_attention_group); // query heads a kv head
 ULY_CONST(double, uly_attention_scale);
+ULY_CONST(int64_t, uly_attention_dtype);  // of q, k, v and o
 ULY_CONST(int32_t, uly_attention_has_score); // 0: the hook is not called
 ULY_CONST(int32_t, uly_attention_has_mask);  // 0: neither mask nor range is called
 ULY_CONST(int32_t, uly_attention_has_sink);
@@ -48,7 +49,7 @@ typedef struct item {
   int64_t rows, n_panels;
   int64_t q; // the first row's position: row + q_offset
   int64_t keys;
-  const float *k, *v;
+  const char *k, *v;
   float *qt, *ot;     // [panel][Dh][NR], [panel][value_rows][NR]
   float *m, *l, *top; // [panel][NR]: reference of the exponentials, sum, largest score yet (kept with a sink)
   float *kb, *vb, *p; // [key][Dh], [key][value_rows], [key][NR]
@@ -62,6 +63,8 @@ ULY_INLINE int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / u
 ULY_INLINE int64_t panel_rows(const item *it, int64_t panel) { return min64(it->rows - panel * NR, NR); }
 ULY_INLINE int64_t global_batch(const item *it) { return it->b + val(it->call, ULY_ATTENTION_B0); }
 ULY_INLINE int64_t global_head(const item *it) { return it->h + val(it->call, ULY_ATTENTION_H0); }
+
+ULY_INLINE const char *at_element(const void *p, int64_t i) { return lane_place(uly_attention_dtype, p, i); }
 
 ULY_INLINE void place_scratch(item *it) {
   float *p = it->call->scratch;
@@ -88,29 +91,34 @@ ULY_INLINE item find_item(const uly_call *call, int64_t index) {
   bool per_batch = call->op[ULY_ATTENTION_Q_OFFSET].n != 0;
   it.q = it.row + (per_batch ? ((const int32_t *)ptr(call, ULY_ATTENTION_Q_OFFSET))[it.b] : val(call, ULY_ATTENTION_OFFSET));
   int64_t kv = global_head(&it) / uly_attention_group - val(call, ULY_ATTENTION_K0);
-  it.k = (const float *)ptr(call, ULY_ATTENTION_K) + it.b * val(call, ULY_ATTENTION_K_B) + kv * val(call, ULY_ATTENTION_K_H);
-  it.v = (const float *)ptr(call, ULY_ATTENTION_V) + it.b * val(call, ULY_ATTENTION_V_B) + kv * val(call, ULY_ATTENTION_V_H);
+  it.k = at_element(ptr(call, ULY_ATTENTION_K), it.b * val(call, ULY_ATTENTION_K_B) + kv * val(call, ULY_ATTENTION_K_H));
+  it.v = at_element(ptr(call, ULY_ATTENTION_V), it.b * val(call, ULY_ATTENTION_V_B) + kv * val(call, ULY_ATTENTION_V_H));
   place_scratch(&it);
   return it;
+}
+
+static __attribute__((noinline)) void transpose_queries(const void *const *from, void *const *to, int64_t n_columns, vf factor) {
+  lane_transpose(uly_attention_dtype, from, LANE_F32, to, VL, n_columns, factor);
 }
 
 // Q^T, times scale (and log2 e, unless a score comes between). Lanes past the last row repeat it.
 ULY_INLINE void pack_queries(const item *it) {
   const uly_call *call = it->call;
-  const float *q = (const float *)ptr(call, ULY_ATTENTION_Q) + it->b * val(call, ULY_ATTENTION_Q_B) + it->h * val(call, ULY_ATTENTION_Q_H);
+  const char *q = at_element(ptr(call, ULY_ATTENTION_Q), it->b * val(call, ULY_ATTENTION_Q_B) + it->h * val(call, ULY_ATTENTION_Q_H));
   const float scale = (float)(uly_attention_has_score ? uly_attention_scale : uly_attention_scale * 0x1.71547652b82fep+0);
   const int64_t stride = val(call, ULY_ATTENTION_Q_S);
   ULY_PLAIN
   for (int64_t i = 0; i < it->n_panels * NR; i += VL) {
-    const float *from[VL];
-    float *to[VL], *out = it->qt + i / NR * NR * uly_attention_dh + i % NR;
+    const void *from[VL];
+    void *to[VL];
+    float *out = it->qt + i / NR * NR * uly_attention_dh + i % NR;
     for (int64_t d = 0; d < uly_attention_dh; d += VL) {
       ULY_PLAIN
       for (int64_t j = 0; j < VL; j++) {
-        from[j] = q + (it->row + min64(i + j, it->rows - 1)) * stride + d;
+        from[j] = at_element(q, (it->row + min64(i + j, it->rows - 1)) * stride + d);
         to[j] = out + min64(d + j, uly_attention_dh - 1) * NR;
       }
-      lane_transpose(from, to, VL, min64(uly_attention_dh - d, VL), vf_splat(scale));
+      transpose_queries(from, to, min64(uly_attention_dh - d, VL), vf_splat(scale));
     }
   }
 }
@@ -132,8 +140,8 @@ ULY_INLINE void clear_state(const item *it) {
   for (int64_t i = 0; i < it->n_panels * NR * value_rows(); i += VL) vf_store(it->ot + i, vf_splat(0.0f));
 }
 
-ULY_INLINE void copy_row(float *to, const float *from, int64_t n) {
-  for (int64_t c = 0; c < n; c += VL) vf_store_first(to + c, min64(n - c, VL), vf_load_first(from + c, min64(n - c, VL)));
+ULY_INLINE void copy_row(float *to, int64_t dtype, const void *from, int64_t n) {
+  for (int64_t c = 0; c < n; c += VL) vf_store_first(to + c, min64(n - c, VL), lane_load(dtype, lane_place(dtype, from, c), min64(n - c, VL)));
 }
 
 // Stays 0, or becomes NaN where the row has a NaN or Inf.
@@ -148,13 +156,13 @@ ULY_INLINE void load_block(item *it, int64_t first, int64_t n) {
   const int64_t k_s = val(it->call, ULY_ATTENTION_K_S), v_s = val(it->call, ULY_ATTENTION_V_S), width = value_rows();
   vf seen = vf_splat(0.0f);
   for (int64_t i = 0; i < n; i++) {
-    copy_row(it->kb + i * uly_attention_dh, it->k + (first + i) * k_s, uly_attention_dh);
-    copy_row(it->vb + i * width, it->v + (first + i) * v_s, uly_attention_dv);
+    copy_row(it->kb + i * uly_attention_dh, uly_attention_dtype, at_element(it->k, (first + i) * k_s), uly_attention_dh);
+    copy_row(it->vb + i * width, uly_attention_dtype, at_element(it->v, (first + i) * v_s), uly_attention_dv);
     ULY_PLAIN
     for (int64_t c = uly_attention_dv; c < width; c++) it->vb[i * width + c] = 0.0f;
     if (uly_attention_has_mask) seen = probe_row(seen, it->vb + i * width, uly_attention_dv);
   }
-  for (int64_t i = n; i < round_up(n, KEY_TILE); i++) copy_row(it->kb + i * uly_attention_dh, it->kb + (n - 1) * uly_attention_dh, uly_attention_dh);
+  for (int64_t i = n; i < round_up(n, KEY_TILE); i++) copy_row(it->kb + i * uly_attention_dh, LANE_F32, it->kb + (n - 1) * uly_attention_dh, uly_attention_dh);
   ULY_PLAIN
   for (int64_t c = n * width; c < round_up(n, STEP) * width; c++) it->vb[c] = 0.0f;
   it->wild = vi_any(seen != vf_splat(0.0f));
@@ -421,6 +429,10 @@ ULY_INLINE void find_lse(const item *it, int64_t panel) {
   }
 }
 
+static __attribute__((noinline)) void transpose_results(const void *const *from, void *const *to, int64_t n_rows, int64_t n_columns, vf factor) {
+  lane_transpose(LANE_F32, from, uly_attention_dtype, to, n_rows, n_columns, factor);
+}
+
 // O / l, by rows, to where they belong. A row without keys has l = 0 or the sink's 1, and O = 0.
 ULY_INLINE void store_rows(const item *it, int64_t panel) {
   const uly_call *call = it->call;
@@ -432,21 +444,22 @@ ULY_INLINE void store_rows(const item *it, int64_t panel) {
   for (int64_t i = 0; i < rows; i += VL) {
     vf l = vf_load(it->l + panel * NR + i), inverse = vf_splat(1.0f) / vf_select(l == vf_splat(0.0f), vf_splat(1.0f), l);
     const int64_t n = min64(rows - i, VL);
-    float *row[VL], *to[VL];
+    char *row[VL];
+    void *to[VL];
     ULY_PLAIN
     for (int64_t j = 0; j < n; j++) {
       const int64_t s = it->row + panel * NR + i + j;
       while (peer + 1 < out->n && first[peer + 1] <= s) peer++;
-      row[j] = (float *)out->p[peer] + (s - first[peer]) * stride + at;
+      row[j] = (char *)out->p[peer] + ((s - first[peer]) * stride + at) * lane_bytes(uly_attention_dtype);
     }
     for (int64_t d = 0; d < uly_attention_dv; d += VL) {
       const int64_t n_values = min64(uly_attention_dv - d, VL);
-      const float *from[VL];
+      const void *from[VL];
       ULY_PLAIN
       for (int64_t j = 0; j < VL; j++) from[j] = o + (d + min64(j, n_values - 1)) * NR + i;
       ULY_PLAIN
-      for (int64_t j = 0; j < n; j++) to[j] = row[j] + d;
-      lane_transpose(from, to, n_values, n, inverse);
+      for (int64_t j = 0; j < n; j++) to[j] = row[j] + d * lane_bytes(uly_attention_dtype);
+      transpose_results(from, to, n_values, n, inverse);
     }
   }
 }

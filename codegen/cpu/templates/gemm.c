@@ -3,7 +3,7 @@
 //   out_p[row, c] = epilogue_p(Σ_k x[row, k] · w_p[c, k])      row = (s, b), up to ULY_GEMM_MAX_PARTS parts p, modes of runtime/kernel_abi.h
 //
 // The sums are gemm_loop.c's, the same code for all kernels. Here is what differs between them: a few rows times up to four panels of finished sums go through the
-// epilogue and rope, 16 columns of a row at a time, to the output or into the messages. Not here: bf16, reductions over ranks.
+// epilogue and rope, 16 columns of a row at a time, to the output or into the messages, rounded once where that is bf16 or f16. Not here: reductions over ranks.
 //
 // Where the part goes into a loss, the output is what NLL needs of each row instead: statistics of tiles of columns, see kernel_abi.h. [rows, V] never is in memory.
 //
@@ -13,17 +13,20 @@
 // Constants, all of them 64-bit integers: from uly_gemm_desc, and for each part p, used or not, element p of arrays of ULY_GEMM_MAX_PARTS elements ([4 x i64]) from
 // its uly_gemm_part. This file, gemm_loop.c and gemm_tile.c must be compiled with 512-bit registers allowed at x86-64-v4 (-mprefer-vector-width=512).
 #include "codegen/cpu/templates/gemm_loop.h"
-#include "codegen/cpu/templates/lane_math.h"
+#include "codegen/cpu/templates/lane_floats.h"
 #include "codegen/cpu/templates/nll_tile.h"
 
 ULY_CONST(int64_t, uly_gemm_k);
 ULY_CONST(int64_t, uly_gemm_n_parts);
 ULY_CONST(int64_t, uly_gemm_message);
 ULY_CONST(int64_t, uly_gemm_labels);
+ULY_CONST(int64_t, uly_gemm_x_dtype);
+ULY_CONST(int64_t, uly_gemm_w_dtype);
 ULY_CONST(int64_t, uly_gemm_part_mode)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_n_groups)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_group)[ULY_GEMM_MAX_PARTS];
 ULY_CONST(int64_t, uly_gemm_part_rope)[ULY_GEMM_MAX_PARTS];
+ULY_CONST(int64_t, uly_gemm_part_dtype)[ULY_GEMM_MAX_PARTS]; // of the output
 ULY_CONST(int64_t, uly_gemm_part_has_epilogue)[ULY_GEMM_MAX_PARTS];
 
 ULY_INLINE int64_t clamp_lanes(int64_t n) { return n < 0 ? 0 : n < VL ? n : VL; }
@@ -60,22 +63,22 @@ ULY_INLINE bool is_whole(int part) {
 // A row and what is to be stored of it. |out|: the row's output, where there are no messages.
 typedef struct place {
   int64_t s, b, group, first_peer, end_peer;
-  float *out;
+  char *out;
 } place;
 
 // Stores columns [column, column + n) of the group.
 ULY_INLINE void store(const uly_call *call, int part, place at, int64_t column, int64_t n, vf y) {
-  int64_t group = uly_gemm_part_group[part];
+  int64_t group = uly_gemm_part_group[part], dtype = uly_gemm_part_dtype[part], bytes = lane_bytes(dtype);
   if (!uly_gemm_message) {
-    vf_store_first(at.out + at.group * group + column, n, y);
+    lane_store(dtype, at.out + (at.group * group + column) * bytes, n, y);
     return;
   }
   ULY_PLAIN
   for (int64_t p = at.first_peer; p < at.end_peer; p++) {
     if (!uly_gemm_gets(call, part, p, at.group)) continue;
-    float *out = call->op[ULY_GEMM_OUT].p[p];
-    out += at.s * call->val[ULY_GEMM_OUT_S][p] + at.b * call->val[ULY_GEMM_OUT_B][p] + call->val[ULY_GEMM_OUT_C + part][p];
-    vf_store_first(out + (at.group - call->val[ULY_GEMM_OUT_G0 + part][p]) * group + column, n, y);
+    int64_t row = at.s * call->val[ULY_GEMM_OUT_S][p] + at.b * call->val[ULY_GEMM_OUT_B][p] + call->val[ULY_GEMM_OUT_C + part][p];
+    int64_t i = row + (at.group - call->val[ULY_GEMM_OUT_G0 + part][p]) * group + column;
+    lane_store(dtype, (char *)call->op[ULY_GEMM_OUT].p[p] + i * bytes, n, y);
   }
 }
 
@@ -120,7 +123,8 @@ ULY_INLINE void finish_part(const uly_call *call, int part, const uly_gemm_sums 
   ULY_PLAIN
   for (int64_t i = 0; i < sums->n_rows; i++, c += sums->n_panels * ULY_PANEL) {
     place at = {.s = sums->s[i], .b = sums->b[i]};
-    if (!uly_gemm_message) at.out = (float *)ptr(call, ULY_GEMM_OUT + part) + at.s * val(call, ULY_GEMM_OUT_S + part) + at.b * val(call, ULY_GEMM_OUT_B + part);
+    int64_t row = at.s * val(call, ULY_GEMM_OUT_S + part) + at.b * val(call, ULY_GEMM_OUT_B + part);
+    if (!uly_gemm_message) at.out = (char *)ptr(call, ULY_GEMM_OUT + part) + row * lane_bytes(uly_gemm_part_dtype[part]);
     ULY_PLAIN
     for (int64_t j = 0; j < sums->n_results; j++) {
       const uly_gemm_result *r = &sums->results[j];
@@ -189,11 +193,11 @@ static void finish(const uly_call *call, const uly_gemm_sums *sums) {
 }
 
 ULY_KERNEL(uly_gemm) {
-  uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, {{0}}};
+  uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_x_dtype, uly_gemm_w_dtype, {{0}}};
   ULY_UNROLL
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++)
     shape.parts[p] = (uly_gemm_part_shape){uly_gemm_part_mode[p], uly_gemm_part_n_groups[p], uly_gemm_part_group[p], uly_gemm_part_rope[p],
                                            !uly_gemm_message && !uly_gemm_labels && uly_gemm_part_mode[p] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[p] &&
-                                               is_whole(p)};
+                                               uly_gemm_part_dtype[p] == LANE_F32 && is_whole(p)};
   uly_gemm_loop(call, &shape, finish);
 }

@@ -1,15 +1,17 @@
 // See gemm_loop.h. An item is a block of rows times a block of panels of one part. For every KC terms of k, x's rows, in place (or gathered into scratch where
 // a stretch lies in several segments), meet the block's panels, four at a time, in the register tiles of gemm_tile.c. Sums that wait for more terms stay in scratch.
+// bf16 and f16 are widened into scratch: x for each KC terms, panels four at a time. So the sums are those of f32, and a panel's widening serves all rows of the item.
 #include "codegen/cpu/templates/gemm_loop.h"
-#include "codegen/cpu/templates/lane_math.h"
+#include "codegen/cpu/templates/lane_floats.h"
 
 enum {
   MAX_ROWS = ULY_GEMM_ITEM_ROWS,
   MAX_PANELS = ULY_GEMM_ITEM_PANELS + 1, // a block starts one panel earlier where it would split a pair
   X_FLOATS = MAX_ROWS * ULY_GEMM_KC,
   C_FLOATS = MAX_ROWS * MAX_PANELS * ULY_PANEL,
+  W_FLOATS = ULY_GEMM_TILE_PANELS * ULY_GEMM_KC * ULY_PANEL,
 };
-_Static_assert((X_FLOATS + C_FLOATS) * 4 <= ULY_GEMM_SCRATCH_BYTES, "scratch");
+_Static_assert((X_FLOATS + C_FLOATS + W_FLOATS) * 4 <= ULY_GEMM_SCRATCH_BYTES, "scratch");
 
 // The rows and panels of an item.
 typedef struct block {
@@ -17,8 +19,8 @@ typedef struct block {
   const uly_gemm_shape *shape;
   uly_gemm_finish finish;
   int64_t part, panel0, panel1, rows;
-  const float *w;    // the part's packed weights
-  float *x_copy, *c; // scratch
+  const char *w;              // the part's packed weights
+  float *x_copy, *w_copy, *c; // scratch
   int64_t s[MAX_ROWS], b[MAX_ROWS];
   const float *x[MAX_ROWS]; // at the first of the terms in work
   float *y;                 // the first row of the output, where sums go there at once; else NULL
@@ -74,32 +76,63 @@ static void find_output(block *t) {
   t->y = (float *)ptr(t->call, ULY_GEMM_OUT + (int)t->part) + t->s[0] * stride_s + t->b[0] * stride_b;
 }
 
-static void copy_terms(const float *from, int64_t n, float *to) {
+ULY_INLINE void copy_floats(int64_t dtype, const void *from, int64_t n, float *to) {
   int64_t k = 0;
-  for (; k + VL <= n; k += VL) vf_store(to + k, vf_load(from + k));
-  ULY_PLAIN
-  for (; k < n; k++) to[k] = from[k];
+  for (; k + VL <= n; k += VL) vf_store(to + k, lane_load(dtype, lane_place(dtype, from, k), VL));
+  if (k < n) vf_store_first(to + k, n - k, lane_load(dtype, lane_place(dtype, from, k), n - k));
 }
 
-// Points the rows at terms [k0, k0 + n_k) of x: where one segment holds them, in place.
+static void copy_terms(int64_t dtype, const void *from, int64_t n, float *to) {
+  if (dtype == LANE_BF16) copy_floats(LANE_BF16, from, n, to);
+  else if (dtype == LANE_F16) copy_floats(LANE_F16, from, n, to);
+  else copy_floats(LANE_F32, from, n, to);
+}
+
+// Points the rows at terms [k0, k0 + n_k) of x: where one segment holds them, and as f32, in place.
 static void find_x(block *t, int64_t k0, int64_t n_k) {
   const uly_call *call = t->call;
-  int64_t n_segments = call->op[ULY_GEMM_X].n, begin = 0;
+  int64_t n_segments = call->op[ULY_GEMM_X].n, begin = 0, dtype = t->shape->x_dtype;
   for (int64_t p = 0; p < n_segments; p++) {
     int64_t end = begin + (n_segments == 1 ? t->shape->k : call->val[ULY_GEMM_X_K][p]);
     int64_t lo = k0 > begin ? k0 : begin, hi = k0 + n_k < end ? k0 + n_k : end;
-    const float *x = (const float *)call->op[ULY_GEMM_X].p[p] + (lo - begin);
+    const void *x = lane_place(dtype, call->op[ULY_GEMM_X].p[p], lo - begin);
     int64_t stride_s = call->val[ULY_GEMM_X_S][p], stride_b = call->val[ULY_GEMM_X_B][p];
     ULY_PLAIN
     for (int64_t i = 0; lo < hi && i < t->rows; i++) {
-      const float *from = x + t->s[i] * stride_s + t->b[i] * stride_b;
+      const void *from = lane_place(dtype, x, t->s[i] * stride_s + t->b[i] * stride_b);
       t->x[i] = from;
-      if (hi - lo == n_k) continue;
+      if (hi - lo == n_k && dtype == LANE_F32) continue;
       t->x[i] = t->x_copy + i * ULY_GEMM_KC;
-      copy_terms(from, hi - lo, t->x_copy + i * ULY_GEMM_KC + (lo - k0));
+      copy_terms(dtype, from, hi - lo, t->x_copy + i * ULY_GEMM_KC + (lo - k0));
     }
     begin = end;
   }
+}
+
+// ---- weights ----------------------------------------------------------------------------------------------------------------------------------
+
+// |n| vectors of pairs of bf16 as twice as many of f32.
+static void widen_pairs(const char *from, int64_t n, float *to) {
+  for (int64_t i = 0; i < n; i++) {
+    vi pairs = *(const vi *)(from + i * VL * 4);
+    float *even = to + i / (ULY_PANEL / VL) * 2 * ULY_PANEL + i % (ULY_PANEL / VL) * VL;
+    vf_store(even, (vf)(pairs << 16));
+    vf_store(even + ULY_PANEL, (vf)(pairs & (int32_t)0xffff0000));
+  }
+}
+
+// Terms [k0, k0 + n_k) of the panels as f32, k0 being even. |out_stride|: floats from panel to panel.
+static const float *find_w(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, int64_t *out_stride) {
+  int64_t dtype = t->shape->w_dtype, bytes = uly_panel_bytes(t->shape->k, lane_bytes(dtype)), even = n_k + (n_k & 1);
+  const char *w = t->w + panel * bytes + k0 * ULY_PANEL * lane_bytes(dtype);
+  *out_stride = dtype == LANE_F32 ? t->shape->k * ULY_PANEL : even * ULY_PANEL;
+  if (dtype == LANE_F32) return (const float *)w;
+  for (int64_t j = 0; j < n_panels; j++) {
+    float *to = t->w_copy + j * even * ULY_PANEL;
+    if (dtype == LANE_BF16) widen_pairs(w + j * bytes, even / 2 * (ULY_PANEL / VL), to);
+    else copy_floats(LANE_F16, w + j * bytes, n_k * ULY_PANEL, to);
+  }
+  return t->w_copy;
 }
 
 // ---- results ----------------------------------------------------------------------------------------------------------------------------------
@@ -120,19 +153,19 @@ static void find_results(const block *t, int64_t panel, int64_t n_panels, uly_ge
 }
 
 // Terms [k0, k0 + n_k) of panels [panel, panel + n_panels), in tiles of even height: 8 rows are 4 + 4.
-// |next|: the packed weights that follow, which are fetched meanwhile: a quarter of a panel's terms with each tile.
-static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, const float *next) {
+// |next|: the packed weights that follow, which are fetched meanwhile, a piece of a panel's terms with each tile: as many bytes as n_k / 4 of its f32 would be.
+static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, const char *next) {
   int64_t k = t->shape->k, n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
   bool direct = t->y, last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
-  const float *w = t->w + (panel * k + k0) * ULY_PANEL;
+  int64_t w_panel, bytes = lane_bytes(t->shape->w_dtype), panel_bytes = uly_panel_bytes(k, bytes), pieces = bytes, piece = n_k / 4 * ULY_PANEL * 4;
+  const float *w = find_w(t, k0, n_k, panel, n_panels, &w_panel);
   float *c = t->c + (waits ? (panel - t->panel0) * ULY_PANEL * t->rows : 0);
   uly_gemm_sums sums = {.part = t->part, .n_panels = n_panels};
   if (last && !direct) find_results(t, panel, n_panels, &sums);
   for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
     n = (t->rows + i) / n_tiles;
     float *to = direct ? t->y + row * t->y_row + panel * ULY_PANEL : c + (waits ? row * n_panels * ULY_PANEL : 0);
-    uly_gemm_tile(t->x + row, n, w, k * ULY_PANEL, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0,
-                  next + (i / 4 * k + i % 4 * (n_k / 4)) * ULY_PANEL);
+    uly_gemm_tile(t->x + row, n, w, w_panel, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0, next + i / pieces * panel_bytes + i % pieces * piece);
     if (!last || direct) continue;
     sums.n_rows = n;
     sums.s = t->s + row;
@@ -150,8 +183,8 @@ static void run_block(block *t) {
     for (int64_t panel = t->panel0, next; panel < t->panel1; panel = next) {
       next = next_panels(p, panel, t->panel1);
       bool wraps = next == t->panel1 && k0 + n_k < t->shape->k; // to the block's first panel and the next terms
-      int64_t follows = wraps ? t->panel0 * t->shape->k + k0 + n_k : next * t->shape->k + (next < t->panel1 ? k0 : 0);
-      run_panels(t, k0, n_k, panel, next - panel, t->w + follows * ULY_PANEL);
+      int64_t follows = wraps ? t->panel0 : next, term = wraps ? k0 + n_k : next < t->panel1 ? k0 : 0, bytes = lane_bytes(t->shape->w_dtype);
+      run_panels(t, k0, n_k, panel, next - panel, t->w + follows * uly_panel_bytes(t->shape->k, bytes) + term * ULY_PANEL * bytes);
     }
   }
 }
@@ -162,7 +195,8 @@ void uly_gemm_loop(const uly_call *call, const uly_gemm_shape *shape, uly_gemm_f
   t.shape = shape;
   t.finish = finish;
   t.x_copy = call->scratch;
-  t.c = t.x_copy + X_FLOATS;
+  t.w_copy = t.x_copy + X_FLOATS;
+  t.c = t.w_copy + W_FLOATS;
   int64_t n_blocks = 0; // of panels, in all parts
   for (int64_t p = 0; p < shape->n_parts; p++) n_blocks += uly_cdiv(panels_of(&shape->parts[p]), ULY_GEMM_ITEM_PANELS);
   for (int64_t item = call->lo; item < call->hi; item++) {
@@ -171,7 +205,7 @@ void uly_gemm_loop(const uly_call *call, const uly_gemm_shape *shape, uly_gemm_f
     t.w = ptr(call, ULY_GEMM_W);
     for (t.part = 0; i >= (n = uly_cdiv(panels_of(&shape->parts[t.part]), ULY_GEMM_ITEM_PANELS)); t.part++) {
       i -= n;
-      t.w += panels_of(&shape->parts[t.part]) * shape->k * ULY_PANEL;
+      t.w += panels_of(&shape->parts[t.part]) * uly_panel_bytes(shape->k, lane_bytes(shape->w_dtype));
     }
     find_output(&t);
     t.panel0 = block_start(&shape->parts[t.part], i, n);

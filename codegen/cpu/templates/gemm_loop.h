@@ -8,11 +8,11 @@
 
 typedef struct uly_gemm_part_shape {
   int64_t mode, n_groups, group, rope;
-  int64_t direct; // nothing follows the sums and no panel has padding: they may go straight to the output
+  int64_t direct; // nothing follows the sums, which are f32, and no panel has padding: they may go straight to the output
 } uly_gemm_part_shape;
 
 typedef struct uly_gemm_shape {
-  int64_t k, n_parts, message;
+  int64_t k, n_parts, message, x_dtype, w_dtype;
   uly_gemm_part_shape parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_shape;
 

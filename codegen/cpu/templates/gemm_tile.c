@@ -4,7 +4,7 @@
 #include "codegen/cpu/templates/gemm_tile.h"
 #include "codegen/cpu/templates/lane_math.h"
 
-enum { PANEL_VECTORS = ULY_PANEL / VL, UNROLL = 4, LINE = 16 };
+enum { PANEL_VECTORS = ULY_PANEL / VL, UNROLL = 4, LINE = 64 };
 
 ULY_INLINE void step(const float *const *row, int rows, const float *w, int64_t w_panel, int vectors, int64_t k, vf acc[][ULY_GEMM_TILE_PANELS]) {
   vf b[ULY_GEMM_TILE_PANELS];
@@ -20,7 +20,7 @@ ULY_INLINE void step(const float *const *row, int rows, const float *w, int64_t 
 
 // |rows| and |vectors| are constants at each call; the vectors lie in panels of PANEL_VECTORS.
 ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_panel, int vectors, int64_t n_k, float *c, int64_t c_row, bool add,
-                     const float *ahead) {
+                     const void *ahead) {
   vf acc[ULY_GEMM_TILE_ROWS][ULY_GEMM_TILE_PANELS];
   const float *row[ULY_GEMM_TILE_ROWS];
   ULY_UNROLL
@@ -32,7 +32,7 @@ ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_
   int64_t k = 0;
   ULY_PLAIN
   for (; k + UNROLL <= n_k; k += UNROLL) {
-    __builtin_prefetch(ahead + k / UNROLL * LINE, 0, 2);
+    __builtin_prefetch((const char *)ahead + k / UNROLL * LINE, 0, 2);
     ULY_UNROLL
     for (int u = 0; u < UNROLL; u++) step(row, rows, w, w_panel, vectors, k + u, acc);
   }
@@ -50,7 +50,7 @@ ULY_INLINE void tile(const float *const *x, int rows, const float *w, int64_t w_
 
 #define TILE(rows, vectors)                                                                                                                                    \
   static __attribute__((noinline)) void tile_##rows##x##vectors(const float *const *x, const float *w, int64_t w_panel, int64_t n_k, float *c, int64_t c_row,  \
-                                                                bool add, const float *ahead) {                                                                \
+                                                                bool add, const void *ahead) {                                                                \
     tile(x, rows, w, w_panel, vectors, n_k, c, c_row, add, ahead);                                                                                             \
   }
 #define EACH_HEIGHT(F, vectors) F(1, vectors) F(2, vectors) F(3, vectors) F(4, vectors) F(5, vectors) F(6, vectors)
@@ -62,18 +62,18 @@ EACH_HEIGHT(TILE, 1)
 EACH_HEIGHT(TILE, 2) EACH_HEIGHT(TILE, 3) EACH_HEIGHT(TILE, 4)
 
     void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, int64_t c_row, bool add,
-                       const float *ahead) {
+                       const void *ahead) {
   switch (n_rows * 8 + n_panels) { EACH_HEIGHT(CALL, 1) EACH_HEIGHT(CALL, 2) EACH_HEIGHT(CALL, 3) EACH_HEIGHT(CALL, 4) }
 }
 #else
 EACH_HEIGHT(TILE, 2)
 
-static void panel(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_k, float *c, int64_t c_row, bool add, const float *ahead) {
+static void panel(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_k, float *c, int64_t c_row, bool add, const void *ahead) {
   switch (n_rows * 8 + 2) { EACH_HEIGHT(CALL, 2) }
 }
 
 void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c, int64_t c_row, bool add,
-                   const float *ahead) {
+                   const void *ahead) {
   for (int64_t p = 0; p < n_panels; p++) panel(x, n_rows, w + p * w_panel, w_panel, n_k, c + p * ULY_PANEL, c_row, add, p ? w : ahead);
 }
 #endif

@@ -19,6 +19,6 @@ enum { ULY_GEMM_KC = 512, ULY_GEMM_TILE_ROWS = 6, ULY_GEMM_TILE_PANELS = 4 };
 // c[i][j][l] (+)= Σ_k x[i][k] · w[j · w_panel + k · 16 + l] for 1 … TILE_ROWS rows and 1 … TILE_PANELS panels; k ascends in one fma chain that starts at
 // zero, and |add| adds the chain's end to what c holds. Rows of |c| are |c_row| apart. |ahead|: n_k / 4 cache lines that are fetched meanwhile, for the tiles to come; anywhere.
 __attribute__((visibility("hidden"))) void uly_gemm_tile(const float *const *x, int64_t n_rows, const float *w, int64_t w_panel, int64_t n_panels, int64_t n_k, float *c,
-                                                         int64_t c_row, bool add, const float *ahead);
+                                                         int64_t c_row, bool add, const void *ahead);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef ULY_CODEGEN_CPU_TEMPLATES_LANE_TRANSPOSE_H
 #define ULY_CODEGEN_CPU_TEMPLATES_LANE_TRANSPOSE_H
 
-#include "codegen/cpu/templates/lane_math.h"
+#include "codegen/cpu/templates/lane_floats.h"
 
 // Lane l of what row i keeps, and of what its partner i + s keeps, when they exchange blocks of s lanes.
 #define ULY_LANE_LOW(l, s) (((l) & (s)) ? VL + (l) - (s) : (l))
@@ -32,16 +32,16 @@ ULY_INLINE void lane_exchange(vf r[VL]) {
   ULY_EXCHANGE(r, 1)
 }
 
-// to[c][i] = from[i][c] · factor[c] + 0 for i < n_rows and c < n_columns, at most VL each. from[i] is a pointer for every i < VL; what it points to past
-// n_columns is not read.
-static __attribute__((noinline, unused)) void lane_transpose(const float *const *from, float *const *to, int64_t n_rows, int64_t n_columns, vf factor) {
+// to[c][i] = from[i][c] · factor[c] + 0 for i < n_rows and c < n_columns, at most VL each, from and to dtypes that are constants. from[i] is a pointer for every i < VL;
+// what it points to past n_columns is not read.
+ULY_INLINE void lane_transpose(int64_t from_dtype, const void *const *from, int64_t to_dtype, void *const *to, int64_t n_rows, int64_t n_columns, vf factor) {
   vf r[VL];
   ULY_UNROLL
-  for (int i = 0; i < VL; i++) r[i] = vf_load_first(from[i], n_columns) * factor + vf_splat(0.0f);
+  for (int i = 0; i < VL; i++) r[i] = lane_load(from_dtype, from[i], n_columns) * factor + vf_splat(0.0f);
   lane_exchange(r);
   ULY_UNROLL
   for (int i = 0; i < VL; i++)
-    if (i < n_columns) vf_store_first(to[i], n_rows, r[i]);
+    if (i < n_columns) lane_store(to_dtype, to[i], n_rows, r[i]);
 }
 
 #endif
