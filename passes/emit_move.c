@@ -8,17 +8,25 @@ typedef struct run {
   uint32_t bytes;
 } run;
 
-// Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
-static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
+// How many trailing dims are dense on both sides, and their elements.
+static int32_t count_dense(uly_program *p, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to,
+                           uint32_t *out_elements) {
   uint32_t n = uly_program_const(p, 1);
-  int32_t loops = rank;
-  while (loops > 0) {
-    int32_t d = order[loops - 1];
+  int32_t dense = 0;
+  for (; dense < rank; dense++) {
+    int32_t d = order[rank - 1 - dense];
     bool cut = (from->place.segmented && from->place.seg_dim == d) || (to->peers && to->cut == d);
     if (cut || from->place.stride[d] != n || to->place.stride[d] != n) break;
     n = uly_mul(p, n, sizes[d]);
-    loops--;
   }
+  *out_elements = n;
+  return dense;
+}
+
+// Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
+static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
+  uint32_t n;
+  int32_t loops = rank - count_dense(p, rank, order, sizes, from, to, &n);
   out->bytes = uly_scale(p, n, uly_dtype_bytes(dtype));
   _Static_assert((int)ULY_GRAPH_MAX_DIMS <= (int)ULY_MOVE_DIMS, "a loop for every dim");
   for (int32_t i = 0; i < ULY_MOVE_DIMS; i++) out->dims[i] = i < loops ? order[i] : -1;
@@ -79,9 +87,13 @@ void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t ra
 }
 
 void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to) {
-  uly_layout layout = uly_layout_of(e->program, &e->ir->names, type);
+  uly_layout layout = uly_layout_of(e->program, &e->ir->names, type), rows = uly_layout_row_major(e->program, type);
   uly_move_end source = {.place = *from}, target = {.place = *to};
-  uly_emit_move(e, op, type->tensor.dtype, layout.rank, layout.order, layout.local, &source, &target);
+  uint32_t n;
+  bool stored = count_dense(e->program, layout.rank, layout.order, layout.local, &source, &target, &n) > 0;
+  bool written = count_dense(e->program, layout.rank, rows.order, layout.local, &source, &target, &n) > 0;
+  // In storage order, but where only the dims that the spec writes last make runs.
+  uly_emit_move(e, op, type->tensor.dtype, layout.rank, !stored && written ? rows.order : layout.order, layout.local, &source, &target);
 }
 
 uly_place uly_emit_row_major(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from) {

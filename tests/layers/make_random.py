@@ -44,6 +44,12 @@ class Body:
                 lambda: f"linear({x('e')}, {D}, name = \"{p()}\")",
                 lambda: f"linear({x('x')}, weight = transpose(param(\"{p()}\", [{D}, {D}])) + 0.1)",
                 lambda: f"merge({x('h')})",
+                lambda: f"concat({x('e')}, {x('e')})",
+                lambda: f"concat({x('e')}, {x('g')}[_, _, 0 : 8])",
+                lambda: f"shift({x('x')}, {rng.choice([1, -1, 3, -7, 40])}, fill = 0.5)",
+                lambda: f"softmax({x('x')} + {x('x')}) * 3.0",
+                lambda: f"reshape({x('h')}, [B, S, {D}])",
+                lambda: f"reshape(reshape({x('x')}, [B, 4 * S, 4]) * 0.5, [B, S, {D}])",
                 lambda: f"{x('x')} - mean({x('x')}, dim = 1, keep = true)",
                 lambda: f"{x('x')} * sigmoid({x('p')}[:, _])",
                 lambda: f"{x('x')} * cos(0.1 * position({x('x')})[..., _])",
@@ -52,6 +58,11 @@ class Body:
         if shape == "h":
             return rng.choice([
                 lambda: f"heads({x('x')}, {H})",
+                lambda: f"reshape({x('x')}, [B, S, {H}, 8])",
+                lambda: f"transpose(reshape({x('x')}, [B, S, 8, {H}]))",
+                lambda: (lambda n: f"concat({n}[..., 4 : 8], {n}[..., 0 : 4])")(x('h')),
+                lambda: f"shift({x('h')}, {rng.choice([1, -2])})",
+                lambda: f"{x('p')}[iota({H}) % B][_, :, 0 : 8] * {x('h')}",
                 lambda: f"heads(linear({x('x')}, {D}, name = \"{p()}\"), {H})",
                 lambda: f"rope({x('h')}, theta = 100)",
                 lambda: f"rope(heads(linear({x('x')}, {D}, name = \"{p()}\"), {H}), theta = 100, pairs = \"interleaved\")",
@@ -62,13 +73,16 @@ class Body:
             ])()
         if shape == "r":
             return rng.choice([lambda: f"sum({x('x')}, dim = 2) * 0.1", lambda: f"{x('x')}[..., {rng.randrange(D)}]", lambda: f"tanh({x('r')} + {x('r')})",
+                               lambda: f"softmax({x('r')})", lambda: f"shift({x('r')}, {rng.choice([2, -1])})", lambda: f"sum({x('h')}[..., 1 : 4], dim = 3)[..., {rng.randrange(H)}]",
+                               lambda: f"0.01 * sum((position({x('r')}) % 5)[..., _] * iota({D}), dim = 2)",
                                lambda: f"sin(0.3 * position({x('r')}))"])()
         if shape == "p":
-            return rng.choice([lambda: f"{x('x')}[:, {rng.randrange(2)}]", lambda: f"mean({x('x')}, dim = 1)", lambda: f"sum({x('x')} * {x('r')}[..., _], dim = 1) * 0.1",
+            return rng.choice([lambda: f"{x('x')}[:, {rng.randrange(2)}]", lambda: f"mean({x('x')}, dim = 1)", lambda: f"{x('x')}[:, -1]", lambda: f"mean({x('x')}[:, 1 :], dim = 1)", lambda: f"sum({x('x')} * {x('r')}[..., _], dim = 1) * 0.1",
                                lambda: f"tanh(linear({x('p')}, {D}, name = \"{p()}\"))", lambda: f"{x('p')} * {x('g')}"])()
         if shape == "e":
             first = rng.randrange(9)
-            return rng.choice([lambda: f"{x('x')}[..., {first} : {first + 8}]", lambda: f"linear({x('x')}, 8, name = \"{p()}\")", lambda: f"sin({x('e')} * {x('e')})"])()
+            return rng.choice([lambda: f"{x('x')}[..., {first} : {first + 8}]", lambda: f"linear({x('x')}, 8, name = \"{p()}\")", lambda: f"sin({x('e')} * {x('e')})",
+                               lambda: f"{x('h')}[:, :, {rng.randrange(H)}]", lambda: f"reshape({x('h')}[..., 2 : 6], [B, S, 8])", lambda: f"softmax({x('e')})"])()
         return rng.choice([lambda: f"param(\"{p()}\", [{D}])", lambda: f"{x('g')} * 0.5 + 0.1 * iota({D})"])()
 
     def add(self, shape):

@@ -201,6 +201,20 @@ func.func @sums(%a0: !x, %a1: !s) -> (tensor<?x32xf32, "B sp=*">, !s) attributes
   return %6, %5 : tensor<?x32xf32, "B sp=*">, !s
 }
 
+// Softmax takes in the map before it and the one behind it; a sum of ints adds rows up whatever its dim, and takes its terms in.
+// CHECK-LABEL: func.func @softmaxes(
+func.func @softmaxes(%a0: !x) -> (!x, tensor<?x?xi64, "B,S sp=1">) attributes {uly.entry} {
+  // CHECK: %[[P:.*]] = call @[[SOFTMAX:k[0-9]+_rows]](%arg0)
+  // CHECK: %[[N:.*]] = call @[[COUNT:k[0-9]+_rowsum]](%arg0)
+  // CHECK: return %[[P]], %[[N]]
+  %0 = "uly.map"(%a0) {access = [#id], expr = "8.0 * x0", operandSegmentSizes = #m1} : (!x) -> !x
+  %1 = "uly.softmax"(%0) : (!x) -> !x
+  %2 = "uly.map"(%1) {access = [#id], expr = "x0 + 1.0", operandSegmentSizes = #m1} : (!x) -> !x
+  %3 = "uly.map"(%a0) {access = [#id], expr = "x0 > 0.0", operandSegmentSizes = #m1} : (!x) -> tensor<?x?x32xi1, "B,S sp=1">
+  %4 = "uly.sum"(%3) {dim = 2 : i64} : (tensor<?x?x32xi1, "B,S sp=1">) -> tensor<?x?xi64, "B,S sp=1">
+  return %2, %4 : !x, tensor<?x?xi64, "B,S sp=1">
+}
+
 // A wide map stays apart from f32 code.
 // CHECK-LABEL: func.func @angles(
 func.func @angles(%a0: !s) -> (!c) attributes {uly.entry} {

@@ -99,6 +99,45 @@ func.func @mean(%x: !x, %m: tensor<?x?xf32, "B,S">) -> (tensor<?x64xf32, "B">, t
   return %y, %z : tensor<?x64xf32, "B">, tensor<?x64xf32, "B">
 }
 
+// What moves elements keeps rows: dims that rows are joined with, parts put together, rows moved along, softmax of features. Stretched parts are whole.
+// CHECK-LABEL: func.func @moves(
+func.func @moves(%x: !x, %t: tensor<1x?x64xf32, "S">, %u: tensor<64xf32>)
+    -> (tensor<?x?xf32, "B,64*S">, tensor<?x?x2x32xf32, "B,S">, tensor<?x?x128xf32, "B,S">, !x, !x, tensor<?x?x3xf32, "B,S">) attributes {uly.entry} {
+  // CHECK-NOT: uly.reshard
+  // CHECK: "uly.reshape"(%{{.*}}) : (tensor<?x?x64xf32, "B,S sp=1">) -> tensor<?x?xf32, "B,64*S sp=1">
+  %a = "uly.reshape"(%x) : (!x) -> tensor<?x?xf32, "B,64*S">
+  // CHECK: "uly.reshape"(%{{.*}}) : {{.*}} -> tensor<?x?x2x32xf32, "B,S sp=1">
+  %b = "uly.reshape"(%x) : (!x) -> tensor<?x?x2x32xf32, "B,S">
+  // CHECK: "uly.concat"(%{{.*}}) {{.*}} : (tensor<?x?x64xf32, "B,S sp=1">, tensor<1x?x64xf32, "S sp=1">) -> tensor<?x?x128xf32, "B,S sp=1">
+  %c = "uly.concat"(%x, %t) {operandSegmentSizes = #s2} : (!x, tensor<1x?x64xf32, "S">) -> tensor<?x?x128xf32, "B,S">
+  // CHECK: "uly.shift"(%{{.*}}) {{.*}} -> tensor<?x?x64xf32, "B,S sp=1">
+  %d = "uly.shift"(%x) {dim = 1, n = 2, fill = 0.0} : (!x) -> !x
+  // CHECK: "uly.softmax"(%{{.*}}) : {{.*}} -> tensor<?x?x64xf32, "B,S sp=1">
+  %e = "uly.softmax"(%x) : (!x) -> !x
+  // CHECK: "uly.slice"(%{{.*}}) {{.*}} -> tensor<?x?x3xf32, "B,S sp=1">
+  %f = "uly.slice"(%x) {dim = 2, begin = "1", end = "4"} : (!x) -> tensor<?x?x3xf32, "B,S">
+  return %a, %b, %c, %d, %e, %f : tensor<?x?xf32, "B,64*S">, tensor<?x?x2x32xf32, "B,S">, tensor<?x?x128xf32, "B,S">, !x, !x, tensor<?x?x3xf32, "B,S">
+}
+
+// Softmax over the split dim, and a table that is split, are whole; so is a slice of rows, also of as many as another symbol says.
+// CHECK-LABEL: func.func @whole(
+func.func @whole(%m: tensor<?x?xf32, "B,S">, %w: tensor<?x8xf32, "S">, %i: tensor<?xi32, "T">, %y: tensor<?x8xf32, "2*T">)
+    -> (tensor<?x?xf32, "B,S">, tensor<?x8xf32, "T">, tensor<?x8xf32, "T">, tensor<?x8xf32, "2*T-1">) attributes {uly.entry} {
+  // CHECK: %[[M:.*]] = "uly.reshard"(%{{.*}}) : (tensor<?x?xf32, "B,S sp=1">) -> tensor<?x?xf32, "B,S sp=*">
+  // CHECK: %[[P:.*]] = "uly.softmax"(%[[M]])
+  %a = "uly.softmax"(%m) : (tensor<?x?xf32, "B,S">) -> tensor<?x?xf32, "B,S">
+  // CHECK: %[[W:.*]] = "uly.reshard"(%{{.*}}) : {{.*}} -> tensor<?x8xf32, "S sp=*">
+  // CHECK: "uly.gather"(%[[W]], %{{.*}}) : {{.*}} -> tensor<?x8xf32, "T sp=0">
+  %b = "uly.gather"(%w, %i) : (tensor<?x8xf32, "S">, tensor<?xi32, "T">) -> tensor<?x8xf32, "T">
+  // CHECK: %[[S:.*]] = "uly.slice"(%{{.*}}) {{.*}} : (tensor<?x8xf32, "2*T sp=0">) -> tensor<?x8xf32, "T sp=*">
+  %c = "uly.slice"(%y) {dim = 0, begin = "T", end = "2*T"} : (tensor<?x8xf32, "2*T">) -> tensor<?x8xf32, "T">
+  // CHECK: "uly.slice"(%{{.*}}) {{.*}} -> tensor<?x8xf32, "2*T-1 sp=*">
+  %d = "uly.slice"(%y) {dim = 0, begin = "0", end = "2*T-1"} : (tensor<?x8xf32, "2*T">) -> tensor<?x8xf32, "2*T-1">
+  // CHECK: %[[PR:.*]] = "uly.reshard"(%[[P]]) : {{.*}} -> tensor<?x?xf32, "B,S sp=1">
+  // CHECK: %[[SR:.*]] = "uly.reshard"(%[[S]]) : {{.*}} -> tensor<?x8xf32, "T sp=0">
+  return %a, %b, %c, %d : tensor<?x?xf32, "B,S">, tensor<?x8xf32, "T">, tensor<?x8xf32, "T">, tensor<?x8xf32, "2*T-1">
+}
+
 // Sums over a dim that no axis splits leave rows alone.
 // CHECK-LABEL: func.func @sum_features(
 func.func @sum_features(%x: !x) -> (tensor<?x?xf32, "B,S">, tensor<1x?x64xf32, "S">) attributes {uly.entry} {

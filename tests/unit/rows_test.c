@@ -112,6 +112,66 @@ static void norms(void **state) {
   uly_test_unload(&m);
 }
 
+// ---- softmax ---------------------------------------------------------------------------------------------------------------------------------
+
+static uint32_t add_softmax(uly_program *p) {
+  uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWS, .u.rows = {.mode = ULY_ROWS_SOFTMAX}};
+  set_hook(&desc.u.rows.in, p->arena, "x0 + x1", 0, (int[]){X, R}, 2);
+  set_hook(&desc.u.rows.out, p->arena, "x0", 1, NULL, 0);
+  desc.u.rows.out.out = (uly_hook_operand){.op = OUT, .dtype = ULY_F32, .stride = {VAL_ROW, -1, -1, -1, -1, -2}};
+  return uly_test_add_kernel(p, &desc);
+}
+
+static void softmax_rows(const uly_test_model *m, uint32_t level, const float *x, const float *r, int64_t rows, int64_t cols, float *out) {
+  uly_test_call c;
+  uly_test_call_init(&c);
+  float *scratch = uly_test_guarded((size_t)(cols + 64) * 4);
+  for (int64_t i = 0; i < cols + 64; i++) scratch[i] = NAN;
+  c.pointers[X] = (void *)(uintptr_t)x, c.pointers[R] = (void *)(uintptr_t)r, c.pointers[OUT] = out;
+  c.scratch = scratch;
+  uly_test_space(&c, rows, 1, cols);
+  c.numbers[VAL_ROW] = cols;
+  uly_test_run(m, level, 0, &c, 0, rows);
+}
+
+static double softmax_of(const float *x, const float *r, int64_t n, int64_t c) {
+  double most = -INFINITY, sum = 0;
+  for (int64_t i = 0; i < n; i++) most = fmax(most, (double)(x[i] + r[i]));
+  for (int64_t i = 0; i < n; i++) sum += exp((double)(x[i] + r[i]) - most);
+  return exp((double)(x[c] + r[c]) - most) / sum;
+}
+
+// Close to float64 whatever is added to all of a row; its bits are its own. −Inf gives 0; NaN, +Inf and nothing but −Inf give NaN.
+static void softmaxes(void **state) {
+  (void)state;
+  static const int64_t widths[] = {1, 5, 8, 17, 64, 100, 1000};
+  enum { N_WIDTHS = sizeof widths / sizeof *widths, ROWS = 8 };
+  uly_program *p = uly_test_program();
+  add_softmax(p);
+  uly_test_model m = uly_test_load(p);
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (int w = 0; w < N_WIDTHS; w++) {
+      const int64_t n = widths[w];
+      float *x = random_floats(ROWS * n, 0), *r = random_floats(ROWS * n, 0), *out = random_floats(ROWS * n, 0), *again = random_floats(n, 0);
+      for (int64_t c = 0; c < n; c++) {
+        x[n + c] *= 40, x[2 * n + c] += 1e6f, x[3 * n + c] -= 3e4f;
+        if (c % 3) x[4 * n + c] = -INFINITY;
+        x[5 * n + c] = -INFINITY;
+      }
+      x[6 * n + n / 2] = NAN, x[7 * n + n - 1] = INFINITY;
+      softmax_rows(&m, l, x, r, ROWS, n, out);
+      for (int64_t row = 0; row < ROWS; row++) {
+        for (int64_t c = 0; c < n; c++) {
+          double got = (double)out[row * n + c], want = softmax_of(x + row * n, r + row * n, n, c);
+          if (row >= 5 ? !isnan(got) : !(fabs(got - want) < 2e-7 + 1e-5 * want)) fail_msg("row %d of %d, column %d: %g, not %g", (int)row, (int)n, (int)c, got, want);
+        }
+        softmax_rows(&m, l, x + row * n, r + row * n, 1, n, again);
+        if (row < 5) assert_memory_equal(out + row * n, again, (size_t)n * 4);
+      }
+    }
+  uly_test_unload(&m);
+}
+
 // ---- exact sums ------------------------------------------------------------------------------------------------------------------------------
 
 enum { VAL_SUM_0 = ULY_ROWSUM_N_VALS, VAL_SUM_1 };
@@ -209,6 +269,74 @@ static void sums_of_special_values(void **state) {
     for (int i = 0; i < CASES; i++)
       if (!(isnan(cases[i].sum) ? isnan(out[i]) : out[i] == cases[i].sum)) fail_msg("case %d: %a, not %a", i, (double)out[i], (double)cases[i].sum);
   }
+  uly_test_unload(&m);
+}
+
+// ---- sums of ints ----------------------------------------------------------------------------------------------------------------------------
+
+static const struct {
+  uly_dtype dtype;
+  const char *term;
+} int_terms[] = {{ULY_I32, "x0i"}, {ULY_I64, "x0i * 3"}, {ULY_U8, "x0i"}, {ULY_BOOL, "x0b"}};
+enum { INT_TERMS = sizeof int_terms / sizeof *int_terms, INT_ROWS = 37, INT_OUTER = 3, INT_COLS = 21, INTS = INT_OUTER * INT_COLS, INT_PARTS = 3 };
+
+static uly_test_model load_int_sums(void) {
+  uly_program *p = uly_test_program();
+  for (int t = 0; t < INT_TERMS; t++) {
+    uly_kernel_desc desc = {.kind = ULY_KERNEL_ROWSUM, .u.rowsum.ints = true};
+    uly_hook *h = &desc.u.rowsum.term;
+    *h = (uly_hook){.present = true, .expr = uly_test_expr(p->arena, int_terms[t].term), .n_operands = 1, .start = {-1, -1, -1, -1, -1, -1}};
+    h->operands[0] = (uly_hook_operand){.op = 1, .dtype = int_terms[t].dtype, .stride = {VAL_SUM_0, -1, -1, VAL_SUM_1, -1, -2}};
+    uly_test_add_kernel(p, &desc);
+  }
+  uly_kernel_desc round = {.kind = ULY_KERNEL_ROUND, .u.round.dtype = ULY_I64};
+  uly_test_add_kernel(p, &round);
+  return uly_test_load(p);
+}
+
+static void sum_ints(const uly_test_model *m, uint32_t level, uint32_t t, char *x, int64_t *out) {
+  static int64_t parts[INT_PARTS][INTS];
+  void *pointers[INT_PARTS] = {parts[0], parts[1], parts[2]};
+  uly_test_call c;
+  for (int64_t part = 0; part < INT_PARTS; part++) {
+    int64_t from = INT_ROWS * part / INT_PARTS, to = INT_ROWS * (part + 1) / INT_PARTS;
+    uly_test_call_init(&c);
+    c.pointers[0] = parts[part], c.pointers[1] = x + from * INTS * uly_dtype_bytes(int_terms[t].dtype);
+    uly_test_space(&c, to - from, 1, INT_COLS);
+    c.numbers[ULY_ROWSUM_N3] = INT_OUTER;
+    c.numbers[VAL_SUM_0] = INTS, c.numbers[VAL_SUM_1] = INT_COLS;
+    uly_test_run(m, level, t, &c, 0, 3), uly_test_run(m, level, t, &c, 3, 2 * INT_OUTER);
+  }
+  uly_test_call_init(&c);
+  c.args[ULY_ROUND_PARTS] = (uly_arg){pointers, INT_PARTS};
+  c.pointers[ULY_ROUND_OUT] = out;
+  uly_test_run(m, level, INT_TERMS, &c, 0, INTS);
+}
+
+static uint64_t int_term(uint32_t t, const char *at) {
+  int32_t narrow;
+  int64_t wide;
+  if (int_terms[t].dtype == ULY_I32) return memcpy(&narrow, at, 4), (uint64_t)(int64_t)narrow;
+  if (int_terms[t].dtype == ULY_I64) return memcpy(&wide, at, 8), 3 * (uint64_t)wide;
+  return *(const unsigned char *)at;
+}
+
+// Of every width, and bools: 64 bits that wrap, in parts that are added.
+static void sums_of_ints(void **state) {
+  (void)state;
+  uly_test_model m = load_int_sums();
+  for (uint32_t l = 0; l < uly_test_levels(&m); l++)
+    for (uint32_t t = 0; t < INT_TERMS; t++) {
+      int64_t bytes = uly_dtype_bytes(int_terms[t].dtype), sum[INTS];
+      char *x = uly_test_guarded((size_t)(INT_ROWS * INTS * bytes));
+      for (int64_t i = 0; i < INT_ROWS * INTS * bytes; i++) x[i] = (char)(int_terms[t].dtype == ULY_BOOL ? random_bits() & 1 : random_bits());
+      sum_ints(&m, l, t, x, sum);
+      for (int64_t i = 0; i < INTS; i++) {
+        uint64_t want = 0;
+        for (int64_t row = 0; row < INT_ROWS; row++) want += int_term(t, x + (row * INTS + i) * bytes);
+        assert_true((uint64_t)sum[i] == want);
+      }
+    }
   uly_test_unload(&m);
 }
 
@@ -438,7 +566,8 @@ static void stores_stay_in_their_row(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(norms),  cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values), cmocka_unit_test(gathers),
-                                     cmocka_unit_test(losses), cmocka_unit_test(moves),      cmocka_unit_test(stores_stay_in_their_row)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(softmaxes), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values),
+                                     cmocka_unit_test(sums_of_ints), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(moves),
+                                     cmocka_unit_test(stores_stay_in_their_row)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
