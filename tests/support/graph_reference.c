@@ -1,6 +1,7 @@
 #include "tests/support/graph_reference.h"
 
 #include "codegen/reference/ref_code.h"
+#include "runtime/base/random.h"
 
 typedef struct tensor {
   uly_ref_tensor t;
@@ -103,6 +104,31 @@ static uly_status run_operation(walk *w, const uly_graph_value *value, const uly
   return op.fault.found ? ULY_FAULT : ULY_OK;
 }
 
+// ---- noise ----------------------------------------------------------------------------------------------------------------------------------------------------
+
+// What takes elements as they are does not round.
+static bool rounds(const uly_graph_value *value) {
+  switch (value->op) {
+  case ULY_OP_MAP: return value->u.map.expr.n_nodes > 1;
+  case ULY_OP_LINEAR:
+  case ULY_OP_RMSNORM:
+  case ULY_OP_LAYERNORM:
+  case ULY_OP_ROPE:
+  case ULY_OP_ATTENTION:
+  case ULY_OP_SUM:
+  case ULY_OP_SOFTMAX:
+  case ULY_OP_NLL: return true;
+  default: return false;
+  }
+}
+
+static void add_noise(const walk *w, const uly_graph_value *value, const uly_ref_tensor *t) {
+  double unit = value->type.dtype == ULY_BF16 ? 0x1p-8 : value->type.dtype == ULY_F16 ? 0x1p-11 : 0x1p-23;
+  uint64_t key = w->run->noise * 0x9e3779b97f4a7c15u + (uint64_t)value->id * 0xbf58476d1ce4e5b9u + (uint64_t)w->iteration;
+  if (t->is_int || !rounds(value)) return;
+  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) t->data[i].f *= 1.0 + unit * uly_random_uniform(key, (uint64_t)i);
+}
+
 // ---- what stands for other values -----------------------------------------------------------------------------------------------------------------------------
 
 static uly_status run_region(walk *w, const uly_graph_region *region);
@@ -153,8 +179,10 @@ static uly_status compute(walk *w, const uly_graph_value *value) {
   case ULY_OP_INPUT: return fill(&out->t, w->run->inputs[value->u.arg.index]), ULY_OK;
   case ULY_OP_BODY_ARG: return ULY_OK;                                                                              // filled by the repeat
   case ULY_OP_RESULT: return copy(&out->t, &w->values[value->operands[0]->id].carried[value->u.arg.index]), ULY_OK; // of a repeat
-  default: return run_operation(w, value, &out->t);
+  default: ULY_TRY(run_operation(w, value, &out->t));
   }
+  if (w->run->noise) add_noise(w, value, &out->t);
+  return ULY_OK;
 }
 
 static uly_status run_value(walk *w, const uly_graph_value *value) {

@@ -15,6 +15,7 @@ typedef struct uly_graph_run {
   const double *(*param)(void *context, uly_str name, const uly_tensor_type *type);
   void *context;
   bool naive; // as written and unfused, but every value of bf16 or f16 rounded to that: what others do
+  uint64_t noise; // not 0: a seed of errors, of one rounding, in every number that is computed: what rounding may do to the results
 } uly_graph_run;
 
 // The results of the entry, in |arena|. ULY_INVALID_INPUT for a missing parameter, ULY_FAULT for an index out of range, ULY_UNSUPPORTED for an operation without a reference.

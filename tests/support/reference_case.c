@@ -1,6 +1,7 @@
 // Makes a test case of a spec: seeded inputs and parameters, and each entry's outputs by the float64 reference.
-//   reference_case SPEC FOLDER SEED [ENTRY] B=2 S=13 …     writes FOLDER/ENTRY.inputs.safetensors, .weights.safetensors and .expected.safetensors, and prints the entries
+//   reference_case SPEC FOLDER SEED [ENTRY] B=2 S=13 … [--errors | --naive]     writes FOLDER/ENTRY.inputs.safetensors, .weights.safetensors and .expected.safetensors, and prints the entries
 // With --naive each output has the largest error of a run that rounds every value to its dtype, and its own largest value: >out:0.01:3.2
+// With --errors what rounding may do to it: 64 times the largest error that one rounding in every number that is computed makes: >out=1e-5
 // Floats are uniform in [−1, 1); ints that index a table are in its range, other ints are ascending along rows, as documents are; three bools of four are true.
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ typedef struct job {
   uly_arena *arena;
   const uly_graph *graph;
   uint64_t seed;
-  bool naive;
+  bool naive, errors;
   int64_t sizes[64];
   archive inputs, weights, expected;
 } job;
@@ -76,6 +77,19 @@ static const double *make_input(job *j, const uly_graph_input *input) {
   return as_doubles(j, array);
 }
 
+// What rounding may do to each result: a multiple of the largest change that noise makes.
+static void find_errors(job *j, uly_graph_run run, double *const *results, double *out_errors) {
+  enum { SEEDS = 3, FACTOR = 64 };
+  double **noisy = ULY_NEW_ARRAY(j->arena, double *, run.entry->n_results);
+  for (run.noise = 1; run.noise <= SEEDS; run.noise++) {
+    if (uly_graph_reference(j->arena, &run, noisy) != ULY_OK) fail("noise makes a fault");
+    for (int32_t i = 0; i < run.entry->n_results; i++) {
+      int64_t n = uly_graph_elements(&run.entry->results[i].value->type, j->sizes, NULL);
+      for (int64_t k = 0; k < n; k++) out_errors[i] = fmax(out_errors[i], FACTOR * fabs(noisy[i][k] - results[i][k]));
+    }
+  }
+}
+
 static void write_archive(job *j, const char *folder, uly_str entry, const char *suffix, const archive *a) {
   uly_error error = {0};
   uly_str path = uly_str_format(j->arena, "%s/%.*s.%s.safetensors", folder, ULY_STR_ARG(entry), suffix);
@@ -105,12 +119,13 @@ static void print_naive(job *j, uly_graph_run run, double *const *results) {
 
 static void run_entry(job *j, const uly_graph_entry *entry, const char *folder) {
   const double **inputs = ULY_NEW_ARRAY(j->arena, const double *, entry->n_inputs + 1);
-  double **results = ULY_NEW_ARRAY(j->arena, double *, entry->n_results);
+  double **results = ULY_NEW_ARRAY(j->arena, double *, entry->n_results), *error = ULY_NEW_ARRAY(j->arena, double, entry->n_results + 1);
   j->inputs.n = j->weights.n = j->expected.n = 0;
   for (int32_t i = 0; i < entry->n_inputs; i++) inputs[i] = make_input(j, &entry->inputs[i]);
   uly_graph_run run = {.graph = j->graph, .entry = entry, .sizes = j->sizes, .inputs = inputs, .param = make_param, .context = j};
   uly_status status = uly_graph_reference(j->arena, &run, results);
-  if (status != ULY_OK) fail(uly_status_text(status));
+  if (status != ULY_OK) fail(uly_str_format(j->arena, "%.*s: %s", ULY_STR_ARG(entry->name), uly_status_text(status)).ptr);
+  if (j->errors) find_errors(j, run, results, error);
   for (int32_t i = 0; i < entry->n_results; i++) {
     const uly_graph_result *result = &entry->results[i];
     double *to = add(j, &j->expected, result->name, &result->value->type, ULY_F64);
@@ -121,7 +136,10 @@ static void run_entry(job *j, const uly_graph_entry *entry, const char *folder) 
   write_archive(j, folder, entry->name, "expected", &j->expected);
   printf("%.*s", ULY_STR_ARG(entry->name));
   for (int32_t i = 0; i < entry->n_inputs; i++) printf(" <%.*s", ULY_STR_ARG(entry->inputs[i].name));
-  for (int32_t i = 0; i < entry->n_results && !j->naive; i++) printf(" >%.*s", ULY_STR_ARG(entry->results[i].name));
+  for (int32_t i = 0; i < entry->n_results && !j->naive; i++) {
+    printf(" >%.*s", ULY_STR_ARG(entry->results[i].name));
+    if (j->errors) printf("=%.6g", error[i]);
+  }
   if (j->naive) print_naive(j, run, results);
   printf("\n");
 }
@@ -147,6 +165,8 @@ int main(int argc, char **argv) {
   for (int i = 4; i < argc; i++)
     if (strcmp(argv[i], "--naive") == 0)
       j.naive = true;
+    else if (strcmp(argv[i], "--errors") == 0)
+      j.errors = true;
     else if (strchr(argv[i], '='))
       set_size(&j, argv[i]);
     else
