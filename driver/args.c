@@ -79,6 +79,7 @@ static bool parse_option(uly_arena *arena, int argc, char **argv, int *i, uly_ar
     if (*i + 1 >= argc) return uly_text_add(error, "`%s` wants a value: %s", text, uly_options[option].value), false;
     attached = argv[++*i];
   }
+  if (args->given[option] && attached && option != ULY_OPTION_DEFINE) return uly_text_add(error, "`%s` is given twice", text), false;
   store(arena, args, option, attached);
   return true;
 }

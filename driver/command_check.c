@@ -1,4 +1,5 @@
 // `ulyc check`: what a spec declares, and with --at what it costs. Everything comes from the graph; nothing is compiled.
+#include <errno.h>
 #include <inttypes.h>
 #include <strings.h>
 
@@ -6,7 +7,8 @@
 #include "driver/estimate.h"
 #include "frontend/graph_print.h"
 
-enum { N_COLUMNS = 4 }; // ranks 1, 2, 4, 8 where --at names none
+enum { N_COLUMNS = 4 };                                               // ranks 1, 2, 4, 8 of the first axis where --at does not name it
+static const int64_t most_rows = (int64_t)1 << 47, most_ranks = 4096; // what the runtime takes
 
 // "1234" or "1.2 MB", at most 12 characters
 static uly_str bytes_text(uly_arena *arena, int64_t bytes) {
@@ -26,15 +28,24 @@ static uly_status set_size(uly_driver *d, const uly_graph *graph, uly_str item, 
   uly_str name = {item.ptr, equal ? (size_t)(equal - item.ptr) : item.len};
   uly_str digits = equal ? uly_str_copy(d->arena, (uly_str){equal + 1, item.len - name.len - 1}) : (uly_str){0};
   char *end = NULL;
-  int64_t n = equal ? strtoll(digits.ptr, &end, 10) : 0;
-  if (n < 1 || *end || n > INT32_MAX) {
-    uly_text_add(&d->error, "`--at %.*s`: write NAME=N with N from 1 to %d", ULY_STR_ARG(item), INT32_MAX);
-    return ULY_INVALID_ARGUMENT;
-  }
+  int64_t *to = NULL, most = most_rows;
   for (int32_t i = 0; i < graph->n_symbols; i++)
-    if (uly_str_equal(name, graph->symbols[i])) return sizes->symbols[i] = n, ULY_OK;
-  for (int32_t i = 0; i < graph->n_axes; i++)
-    if (uly_str_equal(name, graph->axes[i].name)) return sizes->ranks[i] = n, ULY_OK;
+    if (uly_str_equal(name, graph->symbols[i])) to = &sizes->symbols[i];
+  for (int32_t i = 0; !to && i < graph->n_axes; i++)
+    if (uly_str_equal(name, graph->axes[i].name)) to = &sizes->ranks[i], most = most_ranks;
+  if (to) {
+    errno = 0;
+    int64_t n = equal ? strtoll(digits.ptr, &end, 10) : 0;
+    if (errno || n < 1 || *end || n > most) {
+      uly_text_add(&d->error, "`--at %.*s`: %.*s is a number from 1 to %" PRId64, ULY_STR_ARG(item), ULY_STR_ARG(name), most);
+      return ULY_INVALID_ARGUMENT;
+    }
+    if (*to) {
+      uly_text_add(&d->error, "`--at` gives `%.*s` twice", ULY_STR_ARG(name));
+      return ULY_INVALID_ARGUMENT;
+    }
+    return *to = n, ULY_OK;
+  }
   uly_text_add(&d->error, "`--at %.*s`: the spec has no free symbol or grid axis `%.*s`", ULY_STR_ARG(item), ULY_STR_ARG(name));
   uly_str near = uly_str_nearest(name, graph->symbols, (size_t)graph->n_symbols);
   for (int32_t i = 0; i < graph->n_symbols; i++)
@@ -59,7 +70,26 @@ static uly_status parse_at(uly_driver *d, const uly_graph *graph, uly_sizes *out
   return ULY_OK;
 }
 
-typedef struct columns { // one a number of ranks
+// Names the first dim that is negative at these sizes.
+static uly_status check_dims(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, const uly_sizes *sizes) {
+  for (int32_t i = 0; i < region->n_values; i++) {
+    const uly_graph_value *v = region->values[i];
+    if (v->op == ULY_OP_REPEAT) ULY_TRY(check_dims(d, graph, v->u.repeat.body, sizes));
+    for (int32_t k = 0; k < v->type.rank; k++) {
+      int64_t size;
+      if (uly_estimate_dim(v->type.dims[k], sizes, &size)) continue;
+      uly_text dim = {.arena = d->arena};
+      uly_dim_print(&dim, v->type.dims[k], graph->symbols);
+      uly_str name = graph->symbols[v->type.dims[k].symbol];
+      uly_text_add(&d->error, "`--at %s`: %.*s in line %u is %" PRId64 " where %.*s is %" PRId64, d->args.value[ULY_OPTION_AT], (int)dim.len, dim.ptr,
+                   v->loc.line, size, ULY_STR_ARG(name), sizes->symbols[v->type.dims[k].symbol]);
+      return ULY_INVALID_ARGUMENT;
+    }
+  }
+  return ULY_OK;
+}
+
+typedef struct columns { // one a number of ranks on the first axis
   int64_t ranks[N_COLUMNS];
   int n;
 } columns;
@@ -75,36 +105,50 @@ static void add_row(uly_driver *d, uly_str what, const int64_t *bytes, int n) {
   uly_text_add(&d->out, "\n");
 }
 
-static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int64_t times, uly_sizes *sizes, const columns *cols,
+static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int axis, int64_t times, uly_sizes *sizes, const columns *cols,
                           int64_t *total) {
   for (int32_t i = 0; i < region->n_values; i++) {
     const uly_graph_value *v = region->values[i];
     int64_t bytes[N_COLUMNS], any = 0;
-    if (v->op == ULY_OP_REPEAT) add_exchanges(d, graph, v->u.repeat.body, times * v->u.repeat.count, sizes, cols, total);
+    if (v->op == ULY_OP_REPEAT) add_exchanges(d, graph, v->u.repeat.body, axis, times * v->u.repeat.count, sizes, cols, total);
     for (int c = 0; c < cols->n; c++) {
       sizes->ranks[0] = cols->ranks[c];
-      bytes[c] = uly_estimate_sent(graph, v, 0, sizes);
+      bytes[c] = uly_estimate_sent(graph, v, axis, sizes);
       any |= bytes[c];
       bool fits =
           bytes[c] >= 0 && total[c] >= 0 && !__builtin_mul_overflow(bytes[c], times, &bytes[c]) && !__builtin_add_overflow(total[c], bytes[c], &total[c]);
       if (!fits) total[c] = bytes[c] = ULY_SIZE_OVERFLOW;
     }
     if (!any) continue;
-    uly_str what = uly_str_format(d->arena, "line %u: %s", v->loc.line, uly_op_name(v->op));
-    if (times > 1) what = uly_str_format(d->arena, "line %u: %s, %" PRId64 " times", v->loc.line, uly_op_name(v->op), times);
-    add_row(d, what, bytes, cols->n);
+    uly_text what = {.arena = d->arena};
+    uly_text_add(&what, "line %u: %s", v->loc.line, uly_op_name(v->op));
+    if (graph->n_axes > 1) uly_text_add(&what, " over %.*s", ULY_STR_ARG(graph->axes[axis].name));
+    if (times > 1) uly_text_add(&what, ", %" PRId64 " times", times);
+    add_row(d, uly_text_str(&what), bytes, cols->n);
   }
+}
+
+static void add_sent(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry, int axis, uly_sizes *sizes, const columns *cols) {
+  int64_t total[N_COLUMNS] = {0}, saved = sizes->ranks[0];
+  add_exchanges(d, graph, &entry->body, axis, 1, sizes, cols, total);
+  sizes->ranks[0] = saved;
+  uly_str what = graph->n_axes > 1 ? uly_str_format(d->arena, "sent by the busiest rank over %.*s", ULY_STR_ARG(graph->axes[axis].name))
+                                   : ULY_STR("sent by the busiest rank");
+  add_row(d, what, total, cols->n);
 }
 
 static void add_costs(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry, uly_sizes *sizes) {
   columns cols = {{1, 2, 4, 8}, graph->n_axes ? N_COLUMNS : 1};
-  int64_t parameters[N_COLUMNS], activations[N_COLUMNS], total[N_COLUMNS] = {0};
-  for (int a = 0; a < graph->n_axes; a++)
-    if (!sizes->ranks[a] && a > 0) sizes->ranks[a] = 1;
+  int64_t parameters[N_COLUMNS], activations[N_COLUMNS], others = 1;
+  for (int a = 1; a < graph->n_axes; a++) {
+    if (!sizes->ranks[a]) sizes->ranks[a] = 1;
+    others *= sizes->ranks[a];
+  }
   if (graph->n_axes && sizes->ranks[0]) cols = (columns){{sizes->ranks[0]}, 1};
   uly_text_add(&d->out, "\n  at %-35s", d->args.value[ULY_OPTION_AT]);
   for (int c = 0; c < cols.n; c++) {
-    uly_str text = uly_str_format(d->arena, "%" PRId64 " rank%s", cols.ranks[c], cols.ranks[c] == 1 ? "" : "s");
+    int64_t ranks = cols.ranks[c] * others;
+    uly_str text = uly_str_format(d->arena, "%" PRId64 " rank%s", ranks, ranks == 1 ? "" : "s");
     uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
     if (graph->n_axes) sizes->ranks[0] = cols.ranks[c];
     parameters[c] = uly_estimate_parameters(entry);
@@ -113,11 +157,7 @@ static void add_costs(uly_driver *d, const uly_graph *graph, const uly_graph_ent
   uly_text_add(&d->out, "\n");
   add_row(d, ULY_STR("parameters, each rank"), parameters, cols.n);
   add_row(d, ULY_STR("activations, each rank, at most"), activations, cols.n);
-  if (!graph->n_axes) return;
-  int64_t saved = sizes->ranks[0];
-  add_exchanges(d, graph, &entry->body, 1, sizes, &cols, total);
-  sizes->ranks[0] = saved;
-  add_row(d, ULY_STR("sent by the busiest rank"), total, cols.n);
+  for (int a = 0; a < graph->n_axes; a++) add_sent(d, graph, entry, a, sizes, &cols);
 }
 
 // ---- declarations
@@ -186,6 +226,7 @@ uly_status uly_command_check(uly_driver *d) {
   for (int32_t i = 0; i < graph->n_entries; i++) {
     uly_sizes own = sizes;
     if (sizes.ranks) own.ranks = uly_arena_copy(d->arena, sizes.ranks, sizeof *sizes.ranks * ((size_t)graph->n_axes + 1));
+    if (sizes.symbols) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, &sizes));
     if (i) uly_text_add(&d->out, "\n");
     add_entry(d, graph, &graph->entries[i]);
     if (sizes.symbols) add_costs(d, graph, &graph->entries[i], &own);

@@ -52,13 +52,8 @@ static uly_status eval_nodes(uly_bound *b, uly_error *error) {
 // A slice is not inside of its dim, at these sizes.
 static uly_status fail_variant(const uly_bound *b, int64_t line, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
-  char sizes[160] = "";
-  size_t n = 0;
-  for (uint32_t i = 0; i < t->n_symbols && n < sizeof sizes; i++) {
-    uly_str name = uly_tables_text(t, t->symbols[i].name);
-    if (b->symbols[i] != ULY_NO_VALUE)
-      n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%.*s = %lld", n ? ", " : "", ULY_STR_ARG(name), (long long)b->symbols[i]);
-  }
+  char sizes[160];
+  uly_tables_sizes(t, b->symbols, sizes, sizeof sizes);
   return uly_fail(error, ULY_INVALID_ARGUMENT, "entry \"%.*s\" cannot run at %s: the slice in line %lld of the spec is not inside of its dim",
                   ULY_STR_ARG(uly_tables_name(t, t->entries[b->entry].name)), sizes, (long long)line);
 }

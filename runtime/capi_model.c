@@ -232,10 +232,13 @@ ulyrt_status ulyrt_model_shape(const ulyrt_model *m, int32_t entry, int32_t tens
   if (!nodes.values) return uly_capi_fail(error, ULY_EXHAUSTED, "no memory for sizes");
   uly_nodes_eval(&nodes);
   uly_status status = ULY_OK;
-  for (uint32_t d = 0; status == ULY_OK && d < x->rank; d++) status = uly_nodes_size(&nodes, x->dims[d], 0, &e, &out_dims[d]);
+  uint32_t d = 0;
+  while (d < x->rank && (status = uly_nodes_size(&nodes, x->dims[d], 0, &e, &out_dims[d])) == ULY_OK) d++;
   free(nodes.values);
   if (status == ULY_OK) return ULYRT_OK;
-  uly_error_prefix(&e, "the shape of %s: ", uly_capi_name(m, x->names.first));
+  char sizes[160];
+  uly_tables_sizes(t, symbols, sizes, sizeof sizes);
+  uly_error_prefix(&e, "dim %u of %s where %s: ", d, uly_capi_name(m, x->names.first), sizes);
   return uly_capi_error(error, &e, status);
 }
 

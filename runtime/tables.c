@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/nodes.h"
+
 static const struct {
   const char *name;
   size_t row_bytes;
@@ -55,7 +57,7 @@ uly_status uly_tables_read(const uly_blob *blob, uint64_t bytes, uly_error *erro
   out_tables->memory = at;
 #define TABLE(kind, type, field)                                                                                                                               \
   out_tables->field = (type *)(void *)at;                                                                                                                      \
-  out_tables->n_##field = table_of(blob, ULY_TABLE_##kind).count;                                                                                                \
+  out_tables->n_##field = table_of(blob, ULY_TABLE_##kind).count;                                                                                              \
   at = copy_rows(at, blob, ULY_TABLE_##kind);
   ULY_TABLES(TABLE)
 #undef TABLE
@@ -74,6 +76,15 @@ uly_str uly_tables_text(const uly_tables *tables, uly_span span) { return (uly_s
 
 uly_str uly_tables_name(const uly_tables *tables, uint32_t row) {
   return row < tables->n_names ? uly_tables_text(tables, tables->names[row]) : (uly_str){"", 0};
+}
+
+void uly_tables_sizes(const uly_tables *tables, const int64_t *symbols, char *out, size_t bytes) {
+  size_t n = 0;
+  *out = 0;
+  for (uint32_t i = 0; i < tables->n_symbols && n < bytes; i++) {
+    uly_str name = uly_tables_text(tables, tables->symbols[i].name);
+    if (symbols[i] != ULY_NO_VALUE) n += (size_t)snprintf(out + n, bytes - n, "%s%.*s = %lld", n ? ", " : "", ULY_STR_ARG(name), (long long)symbols[i]);
+  }
 }
 
 uint32_t uly_tables_find_entry(const uly_tables *tables, uly_str name) {

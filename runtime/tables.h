@@ -26,6 +26,8 @@ ULY_MUST_USE uly_status uly_tables_check(const uly_tables *tables, uly_error *er
 // Text |span| of the character table, and row |row| of the name table ("" for ULY_NONE).
 uly_str uly_tables_text(const uly_tables *tables, uly_span span);
 uly_str uly_tables_name(const uly_tables *tables, uint32_t row);
+// "B = 1, S = 4096": the symbols that have a value, as far as there is room. Values are ULY_NO_VALUE (base/nodes.h) where there is none.
+void uly_tables_sizes(const uly_tables *tables, const int64_t *symbols, char *out, size_t bytes);
 // Row number of the entry of that name, its first variant; ULY_NONE without one. An empty |name| is the only entry.
 uint32_t uly_tables_find_entry(const uly_tables *tables, uly_str name);
 // Whether entries |a| and |b| are variants of one.

@@ -45,7 +45,7 @@ typedef struct uly_nodes {
 void uly_nodes_eval(uly_nodes *nodes);
 // Node |node| at |rank|, or ULY_OVERFLOW (ULY_INVALID_ARGUMENT for a missing symbol) with the reason; ULY_NONE has no value either.
 ULY_MUST_USE uly_status uly_nodes_get(const uly_nodes *nodes, uint32_t node, int64_t rank, uly_error *error, int64_t *out_value);
-// The same for what has to be a size in bytes or items: 0 … 2^47.
+// The same for what has to be a size in bytes or items, 0 … 2^47: ULY_INVALID_ARGUMENT where it is negative, ULY_OVERFLOW where it is beyond.
 ULY_MUST_USE uly_status uly_nodes_size(const uly_nodes *nodes, uint32_t node, int64_t rank, uly_error *error, int64_t *out_value);
 
 #endif

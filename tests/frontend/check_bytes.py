@@ -1,16 +1,29 @@
-"""What `ulyc check --at` says that the busiest rank sends is what `ulyrun` counts.
+"""What `ulyc check --at` says that the busiest rank sends, over each axis, is what `ulyrun` counts.
 Usage: check_bytes.py SPECS ULYC ULYRUN FOLDER"""
 import pathlib
 import re
 import subprocess
 import sys
 
-CASES = [  # spec, -D, sizes, inputs, ranks
+CASES = [  # spec, -D, sizes, inputs, ranks; where those are grids, the spec's batch is split over dp
     ("attention", [], "B=1,S=37", ["q", "k", "v"], [1, 2, 3, 5, 12, 40]),
     ("attention", ["H=6", "K=3", "Dh=8"], "B=2,S=10", ["q", "k", "v"], [2, 4, 7]),
     ("llama", ["L=2", "D=64", "F=64"], "B=2,S=33", ["tokens"], [1, 3, 4]),
     ("minilm", ["L=2", "V=100", "D=48", "F=64", "H=4"], "B=1,S=21", ["tokens"], [1, 2, 5]),
+    ("attention", ["H=6", "K=3", "Dh=8"], "B=5,S=10", ["q", "k", "v"], ["sp=1,dp=3", "sp=4,dp=2", "sp=3,dp=7"]),
+    ("llama", ["L=2", "D=64", "F=64"], "B=3,S=33", ["tokens"], ["sp=3,dp=2", "sp=2,dp=4"]),
+    ("minilm", ["L=2", "V=100", "D=48", "F=64", "H=4"], "B=3,S=21", ["tokens"], ["sp=2,dp=2"]),
 ]
+
+
+def counted(text, axis):
+    """What the busiest rank sent over the axis."""
+    return max(int(n) for n in re.findall(rf" bytes \([^)]*\b{axis} (\d+)" if axis else r"sent (\d+) bytes", text))
+
+
+def said(text, axis):
+    line = re.search(rf"sent by the busiest rank{f' over {axis}' if axis else ''}\s+(.*)", text).group(1)
+    return int(re.search(r"(\d+) B$", line).group(1))
 
 
 def main():
@@ -18,21 +31,25 @@ def main():
     problems = cases = 0
     for spec, defines, at, inputs, all_ranks in CASES:
         path, model = f"{specs}/{spec}.spec", f"{folder}/{spec}.so"
+        grid = isinstance(all_ranks[0], str)
+        if grid:
+            text = pathlib.Path(path).read_text()
+            path = f"{folder}/{spec}.spec"
+            pathlib.Path(path).write_text(re.sub(r"^(grid +sp\(S\))", r"\1, dp(B)", text, flags=re.M))
         flags = [f"-D{d}" for d in defines]
         subprocess.run([ulyc, path, "-o", model, *flags], check=True)
         for ranks in all_ranks:
-            check = subprocess.run([ulyc, "check", path, *flags, "--at", f"{at},sp={ranks}"], check=True, capture_output=True, text=True).stdout
-            line = re.search(r"sent by the busiest rank\s+(.*)", check).group(1)
-            said = int(re.search(r"(\d+) B$", line).group(1))
-            run = [ulyrun, model, "--at", at, "--ranks", str(ranks), "--weights", "rand:seed=1", "--stats"]
+            where = ranks if grid else f"sp={ranks}"
+            check = subprocess.run([ulyc, "check", path, *flags, "--at", f"{at},{where}"], check=True, capture_output=True, text=True).stdout
+            run = [ulyrun, model, "--at", at, "--grid", where, "--weights", "rand:seed=1", "--stats"]
             for number, name in enumerate(inputs):
                 run += ["--input", f"{name}=rand:seed={number}"]
             out = subprocess.run(run, check=True, capture_output=True, text=True)
-            counted = max(int(n) for n in re.findall(r"sent (\d+) bytes", out.stdout + out.stderr))
-            cases += 1
-            if said != counted:
-                problems += 1
-                print(f"{spec} {defines} at {at} on {ranks} ranks: check says {said}, ulyrun counts {counted}")
+            for axis in ("sp", "dp") if grid else (None,):
+                cases += 1
+                if said(check, axis) != counted(out.stdout, axis):
+                    problems += 1
+                    print(f"{spec} {defines} at {at},{where}{' over ' + axis if axis else ''}: check says {said(check, axis)}, ulyrun counts {counted(out.stdout, axis)}")
         pathlib.Path(model).unlink()
     print(f"{cases} cases, {problems} differ")
     return bool(problems)

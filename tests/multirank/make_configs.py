@@ -2,7 +2,8 @@
 """Seeded specs for the sharded = unsharded proof.   make_configs.py FOLDER COUNT SEED ULYC
 
 Writes specs of several entries each (attention alone, transformer blocks, encoders), compiles them into FOLDER, and lists in FOLDER/configs one line an entry:
-model.so, entry, sizes. Sizes are drawn so that empty shares, S < P, H < P, K < P and K % P != 0 occur for P up to 16.
+model.so, entry, sizes. Sizes are drawn so that empty shares, S < P, H < P, K < P and K % P != 0 occur for P up to 16. Every third spec splits the batch over a second axis, which
+is the first one in half of them.
 """
 import concurrent.futures
 import os
@@ -23,7 +24,7 @@ class Config:
         self.h = self.k * self.group
         self.dh = rng.choice([4, 8, 16, 16, 20, 32, 64])
         self.d = rng.choice([8, 24, 48, 64])
-        self.sizes = {"B": rng.choice([1, 1, 2, 3]), "S": rng.choice([1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 100, 130])}
+        self.sizes = {"B": rng.choice([1, 1, 2, 3, 5]), "S": rng.choice([1, 2, 3, 5, 7, 8, 13, 16, 17, 31, 33, 64, 100, 130])}
         self.captures = []
         self.declarations = []
         self.mask = self.make_mask()
@@ -117,7 +118,8 @@ def make_spec(rng, first):
     bodies = [c.text() for c in configs]
     free = "B, S, T" if any("T" in c.sizes for c in configs) else "B, S"
     axis = "S, T" if "T" in free else "S"
-    return f"ulyc 1\nfree {free}\ngrid sp({axis})\ndtype f32\n" + "\n".join(bodies) + "\n", configs
+    grids = [f"sp({axis})", f"sp({axis}), dp(B)", f"sp({axis})", f"sp({axis})", f"dp(B), sp({axis})", f"sp({axis})"]
+    return f"ulyc 1\nfree {free}\ngrid {grids[first // ENTRIES % len(grids)]}\ndtype f32\n" + "\n".join(bodies) + "\n", configs
 
 
 def main():

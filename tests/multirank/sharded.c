@@ -5,6 +5,7 @@
 //   mpirun -n P sharded mpi CONFIGS HASHES ranks are processes; compares with those hashes
 //   sharded threads CONFIGS HASHES         one rank with 2 threads
 //
+// Where the model's grid has two axes, each entry takes one of the ways to put so many ranks on it.
 // Inputs depend on the entry's number, the tensor's name and the global index alone. Outputs are NaN before a run. Ends with "N passed, N failed".
 #include <fcntl.h>
 #include <pthread.h>
@@ -132,10 +133,22 @@ static bool run_bound(job *j, ulyrt_instance *instance) {
   return ok;
 }
 
+// The ranks of the first axis: a divisor of |n|, another one for each entry.
+static int64_t first_axis(uint64_t number, int n) {
+  int divisors = 0, found = 0;
+  for (int d = 1; d <= n; d++) divisors += n % d == 0;
+  int chosen = (int)(number % (uint64_t)divisors);
+  for (int d = 1; d <= n; d++)
+    if (n % d == 0 && found++ == chosen) return d;
+  return n;
+}
+
 static void *run_rank(void *argument) {
   job *j = argument;
   ulyrt_error error = ULYRT_ERROR_INIT;
   ulyrt_bind_options options = ULYRT_BIND_OPTIONS_INIT;
+  ulyrt_size grid = {ulyrt_model_axis_name(j->model, 0), first_axis(j->c->number, ulyrt_comm_size(j->comm))};
+  options.grid = &grid, options.n_grid = ulyrt_model_axes(j->model) > 1;
   options.entry = j->c->entry, options.sizes = j->c->sizes, options.n_sizes = j->c->n_sizes;
   options.comms = &j->comm, options.n_comms = 1, options.threads = j->threads;
   ulyrt_instance *instance = NULL;
@@ -355,8 +368,7 @@ int main(int argc, char **argv) {
   for (uint64_t number = 0; read_config(list, &c, number); number++) {
     char message[1200] = "";
     uint64_t hash = 0;
-    if (!local && fscanf(hashes, "%lx", &hash) != 1)
-      return fprintf(stderr, "%s is too short\n", argv[3]), 2;
+    if (!local && fscanf(hashes, "%lx", &hash) != 1) return fprintf(stderr, "%s is too short\n", argv[3]), 2;
     ulyrt_model *model = load(&c, message);
     bool ok = model && (local ? check_local(&c, model, &hash, message)
                         : mpi ? check_mpi(&c, model, comm, hash, message)

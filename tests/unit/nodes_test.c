@@ -144,7 +144,9 @@ static void overflow_is_found(void **state) {
   assert_int_equal(uly_nodes_size(&t.nodes, square, 0, &error, &value), ULY_OK);
   assert_int_equal(uly_nodes_size(&t.nodes, far, 0, &error, &value), ULY_OK);
   assert_int_equal(uly_nodes_size(&t.nodes, most, 0, &error, &value), ULY_OVERFLOW);
-  assert_int_equal(uly_nodes_size(&t.nodes, negative, 0, &error, &value), ULY_OVERFLOW);
+  assert_non_null(strstr(error.text, "beyond 2^47"));
+  assert_int_equal(uly_nodes_size(&t.nodes, negative, 0, &error, &value), ULY_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.text, "a size is negative: -"));
 }
 
 static void constants_without_a_grid(void **state) {
