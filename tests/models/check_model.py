@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compiles a published model's spec and runs it on every number of ranks: outputs close to what float64 gave elsewhere, and the same bits on all of them.
+"""Compiles a published model's spec and runs it on every number of ranks, and where it splits the batch too on grids: outputs close to what float64 gave elsewhere, and the same
+bits on all of them.
 
 usage: check_model.py BIN MODEL    BIN: where ulyc and ulyrun are; MODEL: a row of MODELS
 """
@@ -15,9 +16,14 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 LOCAL = [["--ranks", str(p)] for p in (1, 2, 3, 4, 5, 6, 7, 8, 16)]
 SHM = [["--procs", str(p)] for p in (2, 4)]
 MPI = [["mpirun", "-n", str(p)] for p in (2, 4)]
+GRIDS = [["--grid", "sp=3,dp=2"], ["--procs", "6", "--grid", "sp=2"], ["mpirun", "-n", "6", "--", "--grid", "sp=3"]]
 
 # inputs and expected outputs: name -> key in the file
 MODELS = {
+    "qwen3": dict(spec="qwen3/model.spec", defines="qwen3/defines", weights="qwen3/weights.safetensors", rtol=1e-5,
+                  cases=[dict(inputs={"tokens": "qwen3/inputs.safetensors:tokens"}, expect={"logits": "qwen3/expected.safetensors:logits"})]),
+    "gemma2": dict(spec="gemma2/model.spec", defines="gemma2/defines", weights="gemma2/weights.safetensors", rtol=1e-5,
+                   cases=[dict(inputs={"tokens": "gemma2/inputs.safetensors:tokens"}, expect={"logits": "gemma2/expected.safetensors:logits"})]),
     "llama3_1": dict(spec="llama3_1/model.spec", defines="llama3_1/defines", weights="llama3_1/weights.safetensors", rtol=1e-5,
                      cases=[dict(inputs={"tokens": "llama3_1/inputs.safetensors:tokens"}, expect={"logits": "llama3_1/expected.safetensors:logits"})]),
     "gpt2": dict(spec="gpt2/model.spec", defines="gpt2/defines", weights="gpt2/weights.safetensors", rtol=1e-5,
@@ -47,8 +53,8 @@ def largest(line):
 
 def run(binaries, model, case, how):
     weights = published_weights() if model["weights"] == "published" else os.path.join(HERE, model["weights"])
-    command = ([] if how[0] != "mpirun" else how) + [f"{binaries}/ulyrun", model["file"], "--weights", weights]
-    command += how if how[0] != "mpirun" else []
+    launcher = how[:3] if how[0] == "mpirun" else []
+    command = launcher + [f"{binaries}/ulyrun", model["file"], "--weights", weights] + [word for word in how[len(launcher):] if word != "--"]
     for name, place in case["inputs"].items():
         command += ["--input", f"{name}=@{HERE}/{place}"]
     for name, place in case["expect"].items():
@@ -75,7 +81,8 @@ def main():
         worst_relative, worst = 0.0, 0.0
         for case in model["cases"]:
             hashes = None
-            for which, how in [(model, how) for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI)] + [(unfused, LOCAL[0]), (unfused, LOCAL[2])]:
+            grids = [] if "dp(" not in open(os.path.join(HERE, model["spec"])).read() else GRIDS[:1] if quick else GRIDS
+            for which, how in [(model, how) for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI) + grids] + [(unfused, LOCAL[0]), (unfused, LOCAL[2])]:
                 out = run(binaries, which, case, how)
                 got = sorted(re.findall(r"^(\w+) \w+ \[.*hash ([0-9a-f]+)$", out, re.M))
                 assert len(got) == len(case["expect"]), out
