@@ -1,18 +1,24 @@
-// Times a whole compiled model with seeded parameters, one thread a rank: GFLOP/s of its linear layers and attention, the share of what a loop of nothing but FMAs reaches on as
-// many threads, and where the time of the best run goes on rank 0.
-//   model_bench [model=minilm.so] [s=512] [ranks=1] [ms=1000]
+// Times a whole compiled model with seeded parameters and inputs: GFLOP/s of its linear layers and attention, the share of what a loop of nothing but FMAs reaches on as many
+// threads, and where the time of the best run goes on rank 0.
+//   model_bench [model=minilm.so] [s=512] [ranks=1] [threads=1] [transport=local|shm] [ms=1000]
+// |threads| are of each rank; the loop of FMAs has one of each rank only.
 // Work is counted from the program: linear layers with the columns that their packed weights are padded to, attention over all pairs of a mask that allows all.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench/attention_kernels.h"
 #include "bench/rank_timing.h"
+#include "runtime/base/dtype.h"
 #include "runtime/base/pages.h"
 #include "runtime/bound.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/transports/shm.h"
 
 enum { MAX_TENSORS = 16, FMA_ROUNDS = 20000 };
 
@@ -23,9 +29,9 @@ static const char *const kind_names[] = {
 };
 
 typedef struct options {
-  const char *model;
+  const char *model, *transport;
   int64_t s;
-  int ranks;
+  int ranks, threads;
   double seconds;
 } options;
 
@@ -118,8 +124,9 @@ static void measure(rank *r) {
   }
   if (r->number) return;
   double rest = best;
-  printf("S=%" PRId64 " %d ranks %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, best * 1e3, r->work / best * 1e-9,
-         100 * r->work / best / (operations / peak), operations / peak * 1e-9);
+  operations *= r->o->threads;
+  printf("S=%" PRId64 " %d ranks of %d threads, %s %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, r->o->threads, r->o->transport, best * 1e3,
+         r->work / best * 1e-9, 100 * r->work / best / (operations / peak), operations / peak * 1e-9);
   for (int k = 0; k < ULY_N_KERNEL_KINDS; k++) {
     rest -= shares[k];
     if (shares[k] > 0) printf(" %s %.1f", kind_names[k], 100 * shares[k] / best);
@@ -133,15 +140,17 @@ static void *rank_main(void *argument) {
   const uly_tables *t = &r->loaded->tables;
   int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
   for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? r->o->s : 1;
-  uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .comms = {r->comm}, .threads = 1};
+  uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .world = r->comm, .threads = r->o->threads};
   check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
   uly_span own = t->entries[r->bound->entry].tensors;
-  for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) { // zeros: legal ids
+  for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) {
+    const uly_tensor *x = &t->tensors[own.first + k];
     check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
-    size_t bytes = 8;
-    for (uint32_t d = 0; d < t->tensors[own.first + k].rank; d++) bytes *= (size_t)local[d];
-    r->tensors[k] = uly_pages_alloc(bytes);
+    size_t elements = 1;
+    for (uint32_t d = 0; d < x->rank; d++) elements *= (size_t)local[d];
+    r->tensors[k] = uly_pages_alloc(8 * elements);
     if (!r->tensors[k]) die("no memory");
+    for (size_t i = 0; x->dtype == ULY_F32 && i < elements; i++) ((float *)r->tensors[k])[i] = (float)(i * 2654435761u % 1024) / 512 - 1; // ids are 0
   }
   uly_device_ops timed = *r->bound->device->ops;
   watch.bound = r->bound;
@@ -155,6 +164,35 @@ static void *rank_main(void *argument) {
   return NULL;
 }
 
+// ---- launch -------------------------------------------------------------------------------------------------------------------------------------------
+
+static void run_threads(rank *ranks, int n) {
+  uly_comm *comms[TIMING_MAX_RANKS];
+  if (uly_comm_local_create(n, comms) != ULY_OK) die("no memory for ranks");
+  for (int q = 0; q < n; q++) {
+    ranks[q].comm = comms[q];
+    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
+  }
+  for (int q = 0; q < n; q++) pthread_join(ranks[q].thread, NULL);
+}
+
+static void run_processes(rank *ranks, int n) {
+  uly_shm_group *group;
+  if (uly_shm_group_create(n, &group) != ULY_OK) die("no shared memory for ranks");
+  for (int q = 0; q < n; q++) {
+    pid_t child = fork();
+    if (child < 0) die("no processes");
+    if (child) continue;
+    if (uly_shm_group_join(group, q, 60, &ranks[q].comm) != ULY_OK) die("a rank cannot join");
+    rank_main(&ranks[q]);
+    exit(0);
+  }
+  uly_shm_group_destroy(group);
+  int status, failed = 0;
+  for (int q = 0; q < n; q++) failed |= wait(&status) < 0 || status != 0;
+  if (failed) exit(1);
+}
+
 static void read_option(options *o, const char *text) {
   if (!strncmp(text, "model=", 6))
     o->model = text + 6;
@@ -162,6 +200,10 @@ static void read_option(options *o, const char *text) {
     o->s = atoll(text + 2);
   else if (!strncmp(text, "ranks=", 6))
     o->ranks = atoi(text + 6);
+  else if (!strncmp(text, "threads=", 8))
+    o->threads = atoi(text + 8);
+  else if (!strncmp(text, "transport=", 10))
+    o->transport = text + 10;
   else if (!strncmp(text, "ms=", 3))
     o->seconds = atof(text + 3) * 1e-3;
   else {
@@ -171,22 +213,23 @@ static void read_option(options *o, const char *text) {
 }
 
 int main(int argc, char **argv) {
-  options o = {.model = ULY_BENCH_MODEL, .s = 512, .ranks = 1, .seconds = 1};
+  options o = {.model = ULY_BENCH_MODEL, .transport = "local", .s = 512, .ranks = 1, .threads = 1, .seconds = 1};
   static rank ranks[TIMING_MAX_RANKS];
-  static timing shared;
-  uly_comm *comms[TIMING_MAX_RANKS];
   uly_error error;
   uly_loaded *loaded;
   for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
   if (o.ranks < 1 || o.ranks > TIMING_MAX_RANKS) die("1 to 64 ranks");
   check(uly_loaded_open(o.model, &error, &loaded), &error);
   check(uly_param_seed(loaded, 1, &error), &error);
-  if (uly_comm_local_create(o.ranks, comms) != ULY_OK) die("no memory for ranks");
-  for (int q = 0; q < o.ranks; q++) {
-    ranks[q] = (rank){.o = &o, .timing = &shared, .loaded = loaded, .comm = comms[q], .number = q};
-    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
-  }
-  for (int q = 0; q < o.ranks; q++) pthread_join(ranks[q].thread, NULL);
+  timing *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (t == MAP_FAILED) die("no memory");
+  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .timing = t, .loaded = loaded, .number = q};
+  if (!strcmp(o.transport, "local"))
+    run_threads(ranks, o.ranks);
+  else if (!strcmp(o.transport, "shm"))
+    run_processes(ranks, o.ranks);
+  else
+    die("transport=local or transport=shm");
   uly_loaded_destroy(loaded);
   return 0;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What users would pick instead, beside ours: bench/peers.py BUILD_DIR --python PYTHON [--rounds 6] [--ms 400] [--pictures] [TABLE…]
 
-PYTHON is one that has torch and transformers (for instance of a virtual environment: `pip install torch transformers numpy`). Ours and theirs take turns; of each the
-best whole call counts. A line a row: ours, theirs, ours / theirs as rates, and what that has to reach. --pictures writes bench/TABLE.svg.
-Tables: attention, bf16, linear, models; without a name all."""
+PYTHON is one that has torch, transformers and deepspeed (for instance of a virtual environment: `pip install torch transformers deepspeed numpy`). Ours and theirs take turns; of
+each the best whole call counts. A line a row: ours, theirs, ours / theirs as rates, and what that has to reach. --pictures writes bench/TABLE.svg.
+Tables: attention, bf16, linear, models, ranks; without a name all."""
 import argparse
 import pathlib
 import re
@@ -92,7 +92,25 @@ def models(args):
         yield f"{name}, S {s} (theirs: {best})", ours, theirs[best], "runs/s", target
 
 
-TABLES = {"attention": ("Attention forward, f32", attention), "bf16": ("Attention forward, bf16", bf16), "linear": ("Linear layers, f32", linear), "models": ("Whole models, f32", models)}
+def ranks(args):
+    """Two processes of one thread that share a sequence."""
+    heads, width = 8, 64
+    with tempfile.TemporaryDirectory() as folder:
+        so = pathlib.Path(folder) / "attention.so"
+        output(args.build / "bin/ulyc", ROOT / "specs/attention.spec", "-o", so, "-D", f"H={heads}", "-D", f"K={heads}", "-D", f"Dh={width}")
+        for s in 2048, 8192:
+            ours = theirs = 0.0
+            work = 4e-9 * heads * width * s * (s + 1) / 2
+            for _ in range(args.rounds):
+                text = output(args.build / "bin/model_bench", f"model={so}", f"s={s}", "ranks=2", "transport=shm", f"ms={args.ms}")
+                ours = max(ours, work / (float(re.search(r"([\d.]+) ms", text)[1]) * 1e-3))
+                text = output(args.python, ROOT / "bench/deepspeed_peer.py", s, heads, width, args.ms)
+                theirs = max(theirs, work / float(re.search(r"seconds ([\d.e-]+)", text)[1]))
+            yield f"causal attention of 2 ranks, S {s}", ours, theirs, "GFLOP/s", 1.4
+
+
+TABLES = {"attention": ("Attention forward, f32", "PyTorch", attention), "bf16": ("Attention forward, bf16", "PyTorch", bf16), "linear": ("Linear layers, f32", "PyTorch", linear),
+          "models": ("Whole models, f32", "PyTorch", models), "ranks": ("Attention of two processes of one thread, f32", "DeepSpeed", ranks)}
 
 
 def main():
@@ -110,7 +128,7 @@ def main():
         parser.error(f"no table {', '.join(sorted(unknown))}; there are: {' '.join(TABLES)}")
     args.peer = Peer(args.python)
     for table in args.tables or TABLES:
-        title, make = TABLES[table]
+        title, peer, make = TABLES[table]
         rows = []
         for name, ours, theirs, unit, target in make(args):
             ratio = ours / theirs
@@ -120,7 +138,7 @@ def main():
             rows.append((name, ratio, target, f"{ratio:.2f}x ({ours:.1f} : {theirs:.1f} {unit})"))
         if args.pictures:
             draw = ROOT / "bench" / f"{table}.svg"
-            picture.draw(draw, title, f"ours : PyTorch, {args.threads} threads, best of many turns; the tick is the target", rows)
+            picture.draw(draw, title, f"ours : {peer}, {args.threads} threads, best of many turns; the tick is the target", rows)
 
 
 if __name__ == "__main__":

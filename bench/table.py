@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import compile_bench
 
@@ -67,6 +68,22 @@ def model(build, ms):
             show(f"MiniLM whole, S {size}, 1 thread", f"{rate} GFLOP/s", float(share) / 100, "FMA peak", target)
 
 
+def ranks(build, ms):
+    """2 ranks of one thread against 1 rank of 2, the same work: the best of some turns each."""
+    with tempfile.TemporaryDirectory() as folder:
+        llama = f"{folder}/llama_layer.so"
+        subprocess.run([f"{build}/bin/ulyc", FOLDER / "llama_layer.spec", "-o", llama], check=True)
+        for name, options in (("a layer of Llama, S 2048", [f"model={llama}", "s=2048"]), ("MiniLM, S 512", ["s=512"])):
+            ways = {"1 rank": ["threads=2"], "local": ["ranks=2"], "shm": ["ranks=2", "transport=shm"]}
+            best = dict.fromkeys(ways, float("inf"))
+            for _ in range(4):
+                for way, more in ways.items():
+                    text = output(build, "model_bench", *options, *more, f"ms={ms}")
+                    best[way] = min(best[way], float(re.search(r"([\d.]+) ms", text)[1]))
+            for way in "local", "shm":
+                show(f"{name}, 2 ranks of one thread, {way}", f"{best[way]:.1f} ms", best["1 rank"] / best[way], "1 rank of 2", 0.93)
+
+
 def compiling(build):
     for name, seconds, target, mib, most in compile_bench.measure(build, 5):
         show(name, f"{seconds:.3f} s", seconds / target, f"{target:g} s", 1, below=True)
@@ -90,6 +107,8 @@ def main():
         linear(args.build, args.ms, threads)
     exchange(args.build, args.ms)
     model(args.build, args.ms)
+    if len(counts) > 1:
+        ranks(args.build, args.ms)
     compiling(args.build)
     if args.python:
         subprocess.run([FOLDER / "peers.py", args.build, "--python", args.python, "--ms", str(args.ms), "--pictures"], check=True)
