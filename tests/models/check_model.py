@@ -18,18 +18,16 @@ SHM = [["--procs", str(p)] for p in (2, 4)]
 MPI = [["mpirun", "-n", str(p)] for p in (2, 4)]
 GRIDS = [["--grid", "sp=3,dp=2"], ["--procs", "6", "--grid", "sp=2"], ["mpirun", "-n", "6", "--", "--grid", "sp=3"]]
 
+
+def language_model(name):
+    """Logits, and the mean next-token loss of the same spec."""
+    case = lambda y: dict(inputs={"tokens": f"{name}/inputs.safetensors:tokens"}, expect={y: f"{name}/expected.safetensors:{y}"})
+    return dict(spec=f"{name}/model.spec", defines=f"{name}/defines", weights=f"{name}/weights.safetensors", rtol=1e-5, cases=[case("logits")], loss=case("loss"))
+
+
 # inputs and expected outputs: name -> key in the file
 MODELS = {
-    "qwen3": dict(spec="qwen3/model.spec", defines="qwen3/defines", weights="qwen3/weights.safetensors", rtol=1e-5,
-                  cases=[dict(inputs={"tokens": "qwen3/inputs.safetensors:tokens"}, expect={"logits": "qwen3/expected.safetensors:logits"})]),
-    "gemma2": dict(spec="gemma2/model.spec", defines="gemma2/defines", weights="gemma2/weights.safetensors", rtol=1e-5,
-                   cases=[dict(inputs={"tokens": "gemma2/inputs.safetensors:tokens"}, expect={"logits": "gemma2/expected.safetensors:logits"})]),
-    "llama3_1": dict(spec="llama3_1/model.spec", defines="llama3_1/defines", weights="llama3_1/weights.safetensors", rtol=1e-5,
-                     cases=[dict(inputs={"tokens": "llama3_1/inputs.safetensors:tokens"}, expect={"logits": "llama3_1/expected.safetensors:logits"})]),
-    "gpt2": dict(spec="gpt2/model.spec", defines="gpt2/defines", weights="gpt2/weights.safetensors", rtol=1e-5,
-                cases=[dict(inputs={"tokens": "gpt2/inputs.safetensors:tokens"}, expect={"logits": "gpt2/expected.safetensors:logits"})]),
-    "bloom": dict(spec="bloom/model.spec", defines="bloom/defines", weights="bloom/weights.safetensors", rtol=1e-5,
-                 cases=[dict(inputs={"tokens": "bloom/inputs.safetensors:tokens"}, expect={"logits": "bloom/expected.safetensors:logits"})]),
+    **{name: language_model(name) for name in ("llama3_1", "qwen3", "gemma2", "gpt2", "bloom")},
     "bert": dict(spec="bert/model.spec", defines="bert/defines", weights="bert/weights.safetensors", rtol=1e-5,
                  cases=[dict(inputs={k: f"bert/inputs.safetensors:{k}" for k in ("tokens", "types", "valid")},
                              expect={k: f"bert/expected.safetensors:{k}" for k in ("hidden", "pooled", "mean")})]),
@@ -67,35 +65,53 @@ def run(binaries, model, case, how):
     return done.stdout
 
 
+def with_loss(text):
+    """A language model's spec, with its mean next-token loss in the place of the logits."""
+    text = text.replace("-> (logits: [B, S, V])", "-> (loss: f32[1])")
+    head, result = text.rsplit("  return ", 1)
+    expression, rest = result.split("\n", 1)
+    return f"{head}  return next_token_loss({expression}, tokens)[_]\n{rest}"
+
+
+def check(binaries, name, model, spec, cases, folder):
+    """Compiles the spec with and without fusion, and runs it everywhere. Returns the largest errors, of the largest output and absolute."""
+    quick = os.environ.get("ULY_TEST_MODE") == "quick"
+    defines = open(f"{HERE}/{model['defines']}").read().split() if "defines" in model else []
+    fused, unfused = dict(model, file=f"{folder}/fused.so"), dict(model, file=f"{folder}/unfused.so")
+    for level, which in ("-O2", fused), ("-O0", unfused):
+        subprocess.run([f"{binaries}/ulyc", level, spec, "-o", which["file"]] + [word for d in defines for word in ("-D", d)], check=True)
+    grids = [] if "dp(" not in open(spec).read() else GRIDS[:1] if quick else GRIDS
+    worst_relative, worst = 0.0, 0.0
+    for case in cases:
+        hashes = None
+        for which, how in [(fused, how) for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI) + grids] + [(unfused, LOCAL[0]), (unfused, LOCAL[2])]:
+            out = run(binaries, which, case, how)
+            got = sorted(re.findall(r"^(\w+) \w+ \[.*hash ([0-9a-f]+)$", out, re.M))
+            assert len(got) == len(case["expect"]), out
+            if hashes is None:
+                hashes = got
+            if got != hashes:
+                sys.exit(f"{name}: other bits on {' '.join(how)} with {os.path.basename(which['file'])}: {got}, {hashes} on one rank")
+            compared = [largest(line) for line in out.splitlines() if " as expected" in line]
+            assert len(compared) == len(case["expect"]), out
+            worst_relative, worst = max([worst_relative] + [c[0] for c in compared]), max([worst] + [c[1] for c in compared])
+            if "rtol" in model and worst_relative > model["rtol"]:
+                sys.exit(f"{name}: error {worst_relative:.2g} of the largest output on {' '.join(how)}, bound {model['rtol']}")
+    return worst_relative, worst
+
+
 def main():
     binaries, name = sys.argv[1:]
     model = MODELS[name]
-    quick = os.environ.get("ULY_TEST_MODE") == "quick"
+    spec = os.path.join(HERE, model["spec"])
     with tempfile.TemporaryDirectory() as folder:
-        model["file"] = f"{folder}/model.so"
-        defines = open(f"{HERE}/{model['defines']}").read().split() if "defines" in model else []
-        options = [word for d in defines for word in ("-D", d)]
-        subprocess.run([f"{binaries}/ulyc", os.path.join(HERE, model["spec"]), "-o", model["file"]] + options, check=True)
-        unfused = dict(model, file=f"{folder}/unfused.so")
-        subprocess.run([f"{binaries}/ulyc", "-O0", os.path.join(HERE, model["spec"]), "-o", unfused["file"]] + options, check=True)
-        worst_relative, worst = 0.0, 0.0
-        for case in model["cases"]:
-            hashes = None
-            grids = [] if "dp(" not in open(os.path.join(HERE, model["spec"])).read() else GRIDS[:1] if quick else GRIDS
-            for which, how in [(model, how) for how in (LOCAL[::3] if quick else LOCAL + SHM + MPI) + grids] + [(unfused, LOCAL[0]), (unfused, LOCAL[2])]:
-                out = run(binaries, which, case, how)
-                got = sorted(re.findall(r"^(\w+) \w+ \[.*hash ([0-9a-f]+)$", out, re.M))
-                assert len(got) == len(case["expect"]), out
-                if hashes is None:
-                    hashes = got
-                if got != hashes:
-                    sys.exit(f"{name}: other bits on {' '.join(how)} with {os.path.basename(which['file'])}: {got}, {hashes} on one rank")
-                compared = [largest(line) for line in out.splitlines() if " as expected" in line]
-                assert len(compared) == len(case["expect"]), out
-                worst_relative, worst = max([worst_relative] + [c[0] for c in compared]), max([worst] + [c[1] for c in compared])
-                if "rtol" in model and worst_relative > model["rtol"]:
-                    sys.exit(f"{name}: error {worst_relative:.2g} of the largest output on {' '.join(how)}, bound {model['rtol']}")
-    print(f"{name}: largest error {worst:.2g}, {worst_relative:.2g} of the largest output, the same bits everywhere")
+        relative, absolute = check(binaries, name, model, spec, model["cases"], folder)
+        print(f"{name}: largest error {absolute:.2g}, {relative:.2g} of the largest output, the same bits everywhere")
+        if "loss" in model:
+            with open(f"{folder}/loss.spec", "w") as file:
+                file.write(with_loss(open(spec).read()))
+            relative, _ = check(binaries, name, model, f"{folder}/loss.spec", [model["loss"]], folder)
+            print(f"{name}: error of the loss {relative:.2g} of it, the same bits everywhere")
 
 
 main()
