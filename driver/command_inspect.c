@@ -61,7 +61,7 @@ static void add_head(uly_text *out, const uly_tables *t, const uly_note *note) {
     uly_text_add(out, " %.*s%s", (int)sizeof note->levels[l].name, note->levels[l].name, l == used ? " (used here)" : "");
   int64_t kept = 0;
   for (uint32_t b = 0; b < t->n_buffers; b++)
-    if (t->buffers[b].phase == ULY_PHASE_LOAD && t->nodes[t->buffers[b].bytes].kind == ULY_NODE_CONST)
+    if (t->buffers[b].phase == ULY_PHASE_LOAD && !(t->buffers[b].flags & ULY_BUFFER_CONSTANT) && t->nodes[t->buffers[b].bytes].kind == ULY_NODE_CONST)
       kept += t->nodes[t->buffers[b].bytes].value * t->buffers[b].slots;
   uly_text_add(out, ", tables %llu bytes, packed weights %lld bytes\n", (unsigned long long)note->blob_bytes, (long long)kept);
 }

@@ -272,7 +272,9 @@ static void print_buffer(uly_text *out, const uly_tables *t, uint32_t i) {
   print_node(out, t, b->bytes);
   if (b->slots > 1) uly_text_add(out, ", %u slots", b->slots);
   if (b->flags & ULY_BUFFER_RECEIVE) uly_text_add(out, ", peers write it");
-  if (b->phase == ULY_PHASE_LOAD)
+  if (b->flags & ULY_BUFFER_CONSTANT)
+    uly_text_add(out, ", in the file\n");
+  else if (b->phase == ULY_PHASE_LOAD)
     uly_text_add(out, ", kept from load\n");
   else if (b->live_from == ULY_NONE)
     uly_text_add(out, ", unused\n");

@@ -164,12 +164,16 @@ struct uly_map_builder {
   uly_expr_builder *b;
   uly_value operands[ULY_MAX_OPERANDS];
   int32_t n;
+  bool has_tensors; // it will be a tensor, not a size: numbers that vary with a repeat are tables then
   bool failed;
 };
 
 uly_map_builder uly_map_begin(uly_checker *c);
 int32_t uly_map_operand(uly_map_builder *m, uly_value tensor);              // its node
-int32_t uly_map_value(uly_map_builder *m, const uly_value *value);          // a number, size or tensor; -1 for others
+int32_t uly_map_value(uly_map_builder *m, uly_loc loc, const uly_value *value); // a number, size, node or tensor; -1 for others
+// An int or float that differs between the iterations of open repeats, as a TABLE.
+bool uly_map_is_table(const uly_checker *c, const uly_value *value);
+uly_graph_value *uly_map_table(uly_checker *c, uly_loc loc, const uly_value *varying);
 uly_value uly_map_end(uly_map_builder *m, uly_scope *scope, uly_loc loc, int32_t node);
 // x as |dtype|.
 uly_value uly_map_cast(uly_checker *c, uly_loc loc, uly_value x, uly_dtype dtype);
@@ -192,7 +196,9 @@ uly_value uly_closure_of(uly_checker *c, uly_scope *scope, uly_loc loc, uly_glob
 // One or two masks or scores combined, iteration by iteration where they vary.
 uly_value uly_closure_each(uly_checker *c, uly_scope *scope, uly_loc loc, uly_closure_kind kind, const uly_value *args, int n);
 // The expression of a mask or score; captured tensors are added to |captures|, at most ULY_MAX_OPERANDS.
-bool uly_closure_expr(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value closure, uly_graph_value **captures, int32_t *n_captures, uly_expr *out);
+// A score's s comes in times |factor|, a TABLE or NULL; |closure| may be NONE then.
+bool uly_closure_expr(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value closure, uly_graph_value *factor, uly_graph_value **captures,
+                      int32_t *n_captures, uly_expr *out);
 
 // ---- params.c
 

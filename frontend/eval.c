@@ -48,7 +48,7 @@ static void report_node(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scala
 static uly_value apply_nodes(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n) {
   int32_t nodes[ULY_EXPR_MAX_ARGS];
   for (int i = 0; i < n; i++) {
-    nodes[i] = uly_eval_node(c, c->builder, args[i]);
+    nodes[i] = c->map ? uly_map_value(c->map, loc, &args[i]) : uly_eval_node(c, c->builder, args[i]);
     if (nodes[i] < 0) {
       ULY_CHECK_ERROR(c, scope, loc, ULY_D(EXPRESSION_SIZE), ULY_EXPR_MAX_NODES);
       return uly_poison();
@@ -82,7 +82,8 @@ int32_t uly_eval_node(uly_checker *c, uly_expr_builder *b, uly_value value) {
 static uly_value apply_map(uly_checker *c, uly_scope *scope, uly_loc loc, uly_scalar op, const uly_value *args, int n) {
   uly_map_builder m = uly_map_begin(c);
   int32_t nodes[ULY_EXPR_MAX_ARGS];
-  for (int i = 0; i < n; i++) nodes[i] = uly_map_value(&m, &args[i]);
+  m.has_tensors = any_kind(args, n, ULY_VALUE_TENSOR);
+  for (int i = 0; i < n; i++) nodes[i] = uly_map_value(&m, loc, &args[i]);
   int32_t node = uly_expr_op(m.b, op, nodes, n);
   if (node >= 0) return uly_map_end(&m, scope, loc, node);
   report_node(c, scope, loc, op, m.b, nodes, n);

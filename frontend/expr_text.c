@@ -232,6 +232,7 @@ static int32_t read_number(reader *r, bool negative) {
 
 static int read_args(reader *r, const char *close, int32_t *args) {
   int n = 0;
+  if (accept(r, close)) return 0;
   do {
     if (n == ULY_EXPR_MAX_ARGS || (args[n++] = read_expr(r)) < 0) return -1;
   } while (accept(r, ","));

@@ -88,6 +88,10 @@ struct uly_graph_value {
       double init; // NaN: random
       bool train;
     } param;
+    struct { // TABLE, f64 or i64 []: one number an iteration, outermost loop slowest
+      const uly_number *numbers;
+      int32_t n_numbers;
+    } table;
     struct { // MAP: element = expr over operands xJ, their elements chosen by access; i0… are global indices of the result
       uly_expr expr;
       uly_access access[ULY_MAX_OPERANDS];

@@ -65,6 +65,16 @@ static void print_map(uly_text *text, const uly_graph_value *value, const uly_gr
   }
 }
 
+static void print_table(uly_text *text, const uly_graph_value *value) {
+  for (int32_t i = 0; i < value->u.table.n_numbers; i++) {
+    const uly_number *number = &value->u.table.numbers[i];
+    if (number->type == ULY_SCALAR_FLOAT)
+      uly_text_add(text, "%s%g", i ? ", " : " ", number->f);
+    else
+      uly_text_add(text, "%s%" PRId64, i ? ", " : " ", number->i);
+  }
+}
+
 static void print_attention(uly_text *text, const uly_attention_attrs *a, const uly_graph *graph) {
   uly_str mask = uly_expr_print(text->arena, &a->mask, graph->symbols, graph->n_symbols);
   uly_text_add(text, " mask={%.*s}", ULY_STR_ARG(mask));
@@ -86,6 +96,7 @@ static void print_attributes(uly_text *text, const uly_graph_value *value, const
   case ULY_OP_BODY_ARG:
   case ULY_OP_RESULT: uly_text_add(text, " %d", value->u.arg.index); return;
   case ULY_OP_PARAM: print_names(text, value); return;
+  case ULY_OP_TABLE: print_table(text, value); return;
   case ULY_OP_MAP: print_map(text, value, graph); return;
   case ULY_OP_RMSNORM:
   case ULY_OP_LAYERNORM: uly_text_add(text, " eps=%g", value->u.norm.eps); return;

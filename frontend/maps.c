@@ -19,9 +19,54 @@ int32_t uly_map_operand(uly_map_builder *m, uly_value tensor) {
   return uly_expr_leaf(m->b, ULY_SC_OPERAND, type, i);
 }
 
-int32_t uly_map_value(uly_map_builder *m, const uly_value *value) {
-  return value->kind == ULY_VALUE_TENSOR ? uly_map_operand(m, *value) : uly_eval_node(m->c, m->b, *value);
+// ---- numbers that differ between iterations
+
+// The open repeat whose iterations |varying| has an item for, and the region inside of it.
+static uly_region *region_of(uly_checker *c, const uly_value *varying) {
+  uly_region *region = c->region;
+  for (const uly_loop *loop = c->loop; loop; loop = loop->parent, region = region->parent)
+    if (loop->total == varying->u.list.n) return region;
+  return NULL;
 }
+
+bool uly_map_is_table(const uly_checker *c, const uly_value *value) {
+  if (value->kind != ULY_VALUE_VARYING || !region_of((uly_checker *)(uintptr_t)c, value)) return false;
+  uly_scalar_type type = value->u.list.items[0].u.number.type;
+  for (int32_t i = 0; i < value->u.list.n; i++)
+    if (value->u.list.items[i].kind != ULY_VALUE_NUMBER || value->u.list.items[i].u.number.type != type) return false;
+  return type != ULY_SCALAR_BOOL;
+}
+
+static bool same_numbers(const uly_graph_value *table, const uly_number *numbers, int32_t n) {
+  if (table->op != ULY_OP_TABLE || table->u.table.n_numbers != n) return false;
+  for (int32_t i = 0; i < n; i++)
+    if (memcmp(&table->u.table.numbers[i].f, &numbers[i].f, sizeof(double)) != 0 || table->u.table.numbers[i].i != numbers[i].i ||
+        table->u.table.numbers[i].type != numbers[i].type)
+      return false;
+  return true;
+}
+
+uly_graph_value *uly_map_table(uly_checker *c, uly_loc loc, const uly_value *varying) {
+  int32_t n = varying->u.list.n;
+  uly_region *region = region_of(c, varying);
+  uly_number *numbers = ULY_NEW_ARRAY(c->arena, uly_number, n);
+  for (int32_t i = 0; i < n; i++) numbers[i] = varying->u.list.items[i].u.number;
+  for (int32_t i = 0; i < region->n; i++)
+    if (same_numbers(region->values[i], numbers, n)) return region->values[i];
+  uly_tensor_type type = {.dtype = numbers[0].type == ULY_SCALAR_FLOAT ? ULY_F64 : ULY_I64};
+  uly_graph_value *value = uly_build_in(c, region, ULY_OP_TABLE, loc, &type, NULL, 0);
+  value->u.table.numbers = numbers;
+  value->u.table.n_numbers = n;
+  return value;
+}
+
+int32_t uly_map_value(uly_map_builder *m, uly_loc loc, const uly_value *value) {
+  if (value->kind == ULY_VALUE_TENSOR) return uly_map_operand(m, *value);
+  if (m->has_tensors && uly_map_is_table(m->c, value)) return uly_map_operand(m, uly_build_tensor(uly_map_table(m->c, loc, value), true));
+  return uly_eval_node(m->c, m->b, *value);
+}
+
+// ---- the result
 
 static uly_value end_size(uly_map_builder *m, int32_t node) {
   uly_expr *expr = ULY_NEW(m->c->arena, uly_expr);
@@ -41,13 +86,20 @@ static bool common_shape(uly_map_builder *m, uly_scope *scope, uly_loc loc, uly_
   return true;
 }
 
+static bool fits_i32(int64_t i) { return i >= INT32_MIN && i <= INT32_MAX; }
+
 // Ints that may not fit 32 bits: what 64-bit operations give.
-static bool is_wide_int(const uly_expr *expr) {
+static bool is_wide_int(const uly_map_builder *m, const uly_expr *expr) {
+  for (int32_t i = 0; i < m->n; i++) {
+    const uly_graph_value *table = m->operands[i].u.tensor;
+    for (int32_t j = 0; table->op == ULY_OP_TABLE && j < table->u.table.n_numbers; j++)
+      if (!fits_i32(table->u.table.numbers[j].i)) return true;
+  }
   for (int32_t i = 0; i < expr->n_nodes; i++) {
     const uly_expr_node *node = &expr->nodes[i];
     if (node->op == ULY_SC_FLOOR || node->op == ULY_SC_CEIL || node->op == ULY_SC_HASH || node->op == ULY_SC_SIZE) return true;
     if (node->op == ULY_SC_INT && expr->nodes[node->args[0]].type == ULY_SCALAR_FLOAT) return true;
-    if (node->op == ULY_SC_CONST && node->type == ULY_SCALAR_INT && (node->value.i > INT32_MAX || node->value.i < INT32_MIN)) return true;
+    if (node->op == ULY_SC_CONST && node->type == ULY_SCALAR_INT && !fits_i32(node->value.i)) return true;
   }
   return false;
 }
@@ -59,6 +111,7 @@ static bool result_dtype(uly_map_builder *m, uly_scope *scope, uly_loc loc, cons
   uly_dtype strong = ULY_F32, weak = m->c->dtype;
   for (int32_t i = 0; i < m->n; i++) {
     uly_dtype dtype = m->operands[i].u.tensor->type.dtype;
+    if (m->operands[i].u.tensor->op == ULY_OP_TABLE) continue; // a number like those that are written
     if (!uly_dtype_get(dtype)->is_float) {
       has_int |= dtype != ULY_BOOL;
       has_i64 |= dtype == ULY_I64;
@@ -78,7 +131,7 @@ static bool result_dtype(uly_map_builder *m, uly_scope *scope, uly_loc loc, cons
     ULY_CHECK_ERROR(m->c, scope, loc, ULY_D(INT_WITH_HALF), uly_dtype_name(strong));
     return false;
   }
-  *out = scalar == ULY_SCALAR_BOOL ? ULY_BOOL : scalar == ULY_SCALAR_FLOAT ? floats : has_i64 || is_wide_int(expr) ? ULY_I64 : ULY_I32;
+  *out = scalar == ULY_SCALAR_BOOL ? ULY_BOOL : scalar == ULY_SCALAR_FLOAT ? floats : has_i64 || is_wide_int(m, expr) ? ULY_I64 : ULY_I32;
   *out_weak = scalar == ULY_SCALAR_FLOAT && !has_strong && !has_int;
   return true;
 }

@@ -73,6 +73,23 @@ static bool rope_pairs(uly_call *call, bool *interleaved) {
   return false;
 }
 
+// theta as a float; the smallest of all iterations. What is not finite counts as 0.
+static bool least_theta(uly_call *call, double *out) {
+  uly_checker *c = call->c;
+  uly_value *theta = &call->args[ROPE_THETA];
+  if (!uly_map_is_table(c, theta)) {
+    if (!uly_static_get_float(c, call->scope, call->locs[ROPE_THETA], *theta, "`theta`", out)) return false;
+    return *theta = uly_static_float(*out), true;
+  }
+  *theta = uly_static_apply(c, call->scope, call->locs[ROPE_THETA], ULY_SC_FLOAT, theta, 1);
+  *out = uly_static_first(theta)->u.number.f;
+  for (int32_t i = 0; theta->kind == ULY_VALUE_VARYING && i < theta->u.list.n; i++) {
+    double each = theta->u.list.items[i].u.number.f;
+    if (!isfinite(each) || each < *out) *out = isfinite(each) ? each : 0.0;
+  }
+  return true;
+}
+
 // position · theta ** (−2 j / R) as [B, S, R / 2], from the short form.
 static uly_value angle_of_theta(uly_call *call) {
   uly_checker *c = call->c;
@@ -81,7 +98,7 @@ static uly_value angle_of_theta(uly_call *call) {
   uly_dim last = x->dims[3];
   double theta;
   int64_t turned = last.add;
-  if (!uly_static_get_float(c, call->scope, call->locs[ROPE_THETA], call->args[ROPE_THETA], "`theta`", &theta)) return uly_poison();
+  if (!least_theta(call, &theta)) return uly_poison();
   if (call->given[ROPE_DIM] && !uly_static_get_int(c, call->scope, call->locs[ROPE_DIM], call->args[ROPE_DIM], "`dim`", &turned)) return uly_poison();
   if (theta <= 0.0 || !isfinite(theta) || !uly_dim_is_const(last) || turned < 2 || turned % 2 || turned > last.add) {
     uly_str text = uly_dim_text(c, last);
@@ -96,7 +113,7 @@ static uly_value angle_of_theta(uly_call *call) {
   column.dims[column.rank++] = uly_dim_const(1);
   at = uly_map_move(c, loc, at, &column, (const int8_t[]){0, 1, -1, -1, -1, -1});
   uly_value power = uly_eval_apply(c, call->scope, loc, ULY_SC_MUL, (uly_value[]){uly_static_float(-2.0 / (double)turned), index}, 2);
-  uly_value frequency = uly_eval_apply(c, call->scope, loc, ULY_SC_POW, (uly_value[]){uly_static_float(theta), power}, 2);
+  uly_value frequency = uly_eval_apply(c, call->scope, loc, ULY_SC_POW, (uly_value[]){call->args[ROPE_THETA], power}, 2);
   return uly_eval_apply(c, call->scope, loc, ULY_SC_MUL, (uly_value[]){at, frequency}, 2);
 }
 
@@ -169,11 +186,13 @@ static bool attention_shapes(uly_call *call) {
   return false;
 }
 
-static bool attention_numbers(uly_call *call, uly_attention_attrs *attrs) {
+// A scale that differs between iterations is a table, *out_factor, that the scores are multiplied with.
+static bool attention_numbers(uly_call *call, uly_attention_attrs *attrs, uly_graph_value **out_factor) {
   uly_checker *c = call->c;
-  attrs->scale = 1.0 / sqrt((double)call->args[ATTENTION_Q].u.tensor->type.dims[3].add);
-  if (call->args[ATTENTION_SCALE].kind != ULY_VALUE_NONE &&
-      !uly_static_get_float(c, call->scope, call->locs[ATTENTION_SCALE], call->args[ATTENTION_SCALE], "`scale`", &attrs->scale))
+  const uly_value *scale = &call->args[ATTENTION_SCALE];
+  *out_factor = uly_map_is_table(c, scale) ? uly_map_table(c, call->locs[ATTENTION_SCALE], scale) : NULL;
+  attrs->scale = *out_factor ? 1.0 : 1.0 / sqrt((double)call->args[ATTENTION_Q].u.tensor->type.dims[3].add);
+  if (!*out_factor && scale->kind != ULY_VALUE_NONE && !uly_static_get_float(c, call->scope, call->locs[ATTENTION_SCALE], *scale, "`scale`", &attrs->scale))
     return false;
   attrs->q_offset = -1;
   uly_value *offset = &call->args[ATTENTION_Q_OFFSET];
@@ -210,7 +229,7 @@ static bool attention_tensors(uly_call *call, uly_attention_attrs *attrs, uly_gr
   return true;
 }
 
-static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_graph_value **operands, int32_t *n) {
+static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_graph_value *factor, uly_graph_value **operands, int32_t *n) {
   uly_checker *c = call->c;
   uly_graph_value *captures[ULY_MAX_OPERANDS];
   int32_t n_captures = 0;
@@ -222,9 +241,9 @@ static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_grap
     return false;
   }
   c->heads = call->args[ATTENTION_Q].u.tensor->type.dims[2].add;
-  if (!uly_closure_expr(c, call->scope, call->locs[ATTENTION_MASK], mask, captures, &n_captures, &attrs->mask)) return false;
-  attrs->has_score = score.kind == ULY_VALUE_SCORE;
-  if (attrs->has_score && !uly_closure_expr(c, call->scope, call->locs[ATTENTION_SCORE], score, captures, &n_captures, &attrs->score)) return false;
+  if (!uly_closure_expr(c, call->scope, call->locs[ATTENTION_MASK], mask, NULL, captures, &n_captures, &attrs->mask)) return false;
+  attrs->has_score = score.kind == ULY_VALUE_SCORE || factor;
+  if (attrs->has_score && !uly_closure_expr(c, call->scope, call->locs[ATTENTION_SCORE], score, factor, captures, &n_captures, &attrs->score)) return false;
   attrs->captures = *n;
   if (*n + n_captures > ULY_MAX_OPERANDS) {
     ULY_CHECK_ERROR(c, call->scope, call->ast->loc, ULY_D(TOO_MANY_OPERANDS), ULY_MAX_OPERANDS);
@@ -236,10 +255,11 @@ static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_grap
 
 uly_value uly_build_attention(uly_call *call) {
   uly_attention_attrs *attrs = ULY_NEW(call->c->arena, uly_attention_attrs);
-  if (!attention_shapes(call) || !attention_numbers(call, attrs)) return uly_poison();
+  uly_graph_value *factor;
+  if (!attention_shapes(call) || !attention_numbers(call, attrs, &factor)) return uly_poison();
   uly_graph_value *operands[ULY_MAX_OPERANDS] = {call->args[0].u.tensor, call->args[1].u.tensor, call->args[2].u.tensor};
   int32_t n = 3;
-  if (!attention_tensors(call, attrs, operands, &n) || !attention_rules(call, attrs, operands, &n)) return uly_poison();
+  if (!attention_tensors(call, attrs, operands, &n) || !attention_rules(call, attrs, factor, operands, &n)) return uly_poison();
   uly_tensor_type type = operands[0]->type;
   type.dims[3] = operands[2]->type.dims[3];
   uly_graph_value *value = uly_build_value(call->c, ULY_OP_ATTENTION, call->ast->loc, &type, operands, n);

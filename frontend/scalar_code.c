@@ -60,6 +60,7 @@ static bool bind_defaults(uly_checker *c, uly_scope *scope, const uly_ast_expr *
 
 static uly_value fn_on_tensors(uly_checker *c, uly_scope *scope, uly_scope *inner, const uly_ast_expr *call, const uly_ast_decl *decl, uly_value *args) {
   uly_map_builder m = uly_map_begin(c);
+  m.has_tensors = true;
   for (int32_t i = 0; i < decl->u.body.n_params; i++) {
     if (args[i].kind == ULY_VALUE_TENSOR) args[i] = (uly_value){.kind = ULY_VALUE_NODE, .u.node = uly_map_operand(&m, args[i])};
     uly_scopes_bind(c, inner, decl->u.body.params[i].name, args[i]);
@@ -74,7 +75,7 @@ static uly_value fn_on_tensors(uly_checker *c, uly_scope *scope, uly_scope *inne
     return uly_poison();
   }
   if (result.kind == ULY_VALUE_NODE) return uly_map_end(&m, scope, call->loc, result.u.node);
-  if (result.kind == ULY_VALUE_NUMBER || result.kind == ULY_VALUE_SIZE || result.kind == ULY_VALUE_POISON) return result;
+  if (uly_static_first(&result)->kind == ULY_VALUE_NUMBER || result.kind == ULY_VALUE_SIZE || result.kind == ULY_VALUE_POISON) return result;
   ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(FN_RESULT), ULY_STR_ARG(decl->name.text), uly_value_describe(&result));
   return uly_poison();
 }
@@ -104,6 +105,20 @@ uly_value uly_scalar_fn(uly_checker *c, uly_scope *scope, const uly_ast_expr *ca
 
 // ---- masks and scores -----------------------------------------------------------------------------------------------------------------------------------------
 
+// A number for a capture without dims: of its type, a table where it differs between iterations.
+static bool capture_number(uly_checker *c, uly_scope *scope, uly_scope *inner, const uly_ast_param *param, uly_loc loc, uly_value *value) {
+  uly_dtype dtype;
+  if (!uly_type_dtype(c, inner, param->type, &dtype)) return false;
+  uly_scalar_type have = uly_static_first(value)->u.number.type, want = uly_map_scalar_type(dtype);
+  if (want == ULY_SCALAR_FLOAT && have == ULY_SCALAR_INT) *value = uly_static_apply(c, scope, loc, ULY_SC_FLOAT, value, 1);
+  if (want == have || (want == ULY_SCALAR_FLOAT && have == ULY_SCALAR_INT)) {
+    *value = uly_map_is_table(c, value) ? uly_build_tensor(uly_map_table(c, loc, value), true) : uly_static_demand(c, *value);
+    return value->kind != ULY_VALUE_POISON;
+  }
+  ULY_CHECK_ERROR(c, scope, loc, ULY_D(ARGUMENT_TYPE), ULY_STR_ARG(param->name.text), ULY_STR_ARG(param->type->name.text), uly_value_describe(value));
+  return false;
+}
+
 // Captured tensors of |decl| from the arguments of |call|, with the symbols of their types bound.
 static bool capture(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, const uly_ast_decl *decl, uly_frame *frame, uly_value *captures) {
   int32_t n = decl->u.body.n_captures;
@@ -119,6 +134,11 @@ static bool capture(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, 
     uly_value value = uly_eval(c, scope, arg->value);
     if (value.kind == ULY_VALUE_POISON) return false;
     const uly_ast_param *param = &decl->u.body.captures[at];
+    if (uly_static_first(&value)->kind == ULY_VALUE_NUMBER && param->type->n_dims == 0) {
+      if (!capture_number(c, scope, &inner, param, arg->value->loc, &value)) return false;
+      captures[at] = value;
+      continue;
+    }
     if (value.kind != ULY_VALUE_TENSOR) {
       ULY_CHECK_ERROR(c, scope, arg->value->loc, ULY_D(TENSOR_WANTED), ULY_STR_ARG(param->name.text), uly_value_describe(&value));
       return false;
@@ -128,6 +148,7 @@ static bool capture(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, 
   }
   for (int32_t i = 0; i < n; i++) {
     const uly_ast_param *param = &decl->u.body.captures[i];
+    if (captures[i].kind == ULY_VALUE_NUMBER || (captures[i].kind == ULY_VALUE_TENSOR && captures[i].u.tensor->op == ULY_OP_TABLE)) continue;
     if (captures[i].kind != ULY_VALUE_TENSOR) {
       ULY_CHECK_ERROR(c, scope, call->loc, ULY_D(MISSING_ARGUMENT), ULY_STR_ARG(decl->name.text), ULY_STR_ARG(param->name.text));
       return false;
@@ -184,6 +205,29 @@ typedef struct expansion {
   int32_t score; // node
 } expansion;
 
+// The number of a captured tensor, -1 with an error.
+static int32_t add_capture(const expansion *e, uly_graph_value *tensor) {
+  int32_t at = 0;
+  while (at < *e->n_captures && e->captures[at] != tensor) at++;
+  if (at == ULY_MAX_OPERANDS) {
+    ULY_CHECK_ERROR(e->c, e->scope, e->loc, ULY_D(TOO_MANY_OPERANDS), ULY_MAX_OPERANDS);
+    return -1;
+  }
+  if (at == *e->n_captures) e->captures[(*e->n_captures)++] = tensor;
+  return at;
+}
+
+// A captured tensor as the body sees it: the number itself where it has no dims.
+static bool bind_capture(const expansion *e, uly_value *value) {
+  uly_graph_value *tensor = value->u.tensor;
+  int32_t at = add_capture(e, tensor);
+  if (at < 0) return false;
+  *value = (uly_value){.kind = ULY_VALUE_CAPTURE, .u.capture = {tensor, at}};
+  if (tensor->type.rank == 0)
+    *value = (uly_value){.kind = ULY_VALUE_NODE, .u.node = uly_expr_load(e->c->builder, uly_map_scalar_type(tensor->type.dtype), at, NULL, 0)};
+  return true;
+}
+
 static bool bind_inside(expansion *e, const uly_closure *closure, uly_scope *inner) {
   const uly_ast_decl *decl = closure->decl;
   for (int32_t i = 0; i < decl->u.body.n_params; i++) {
@@ -192,15 +236,9 @@ static bool bind_inside(expansion *e, const uly_closure *closure, uly_scope *inn
     uly_scopes_bind(e->c, inner, decl->u.body.params[i].name, (uly_value){.kind = ULY_VALUE_NODE, .u.node = node});
   }
   for (int32_t i = 0; i < decl->u.body.n_captures; i++) {
-    uly_graph_value *tensor = closure->captures[i].u.tensor;
-    int32_t at = 0;
-    while (at < *e->n_captures && e->captures[at] != tensor) at++;
-    if (at == ULY_MAX_OPERANDS) {
-      ULY_CHECK_ERROR(e->c, e->scope, e->loc, ULY_D(TOO_MANY_OPERANDS), ULY_MAX_OPERANDS);
-      return false;
-    }
-    if (at == *e->n_captures) e->captures[(*e->n_captures)++] = tensor;
-    uly_scopes_bind(e->c, inner, decl->u.body.captures[i].name, (uly_value){.kind = ULY_VALUE_CAPTURE, .u.capture = {tensor, at}});
+    uly_value value = closure->captures[i];
+    if (value.kind == ULY_VALUE_TENSOR && !bind_capture(e, &value)) return false;
+    uly_scopes_bind(e->c, inner, decl->u.body.captures[i].name, value);
   }
   return true;
 }
@@ -242,12 +280,22 @@ static int32_t expand(expansion *e, const uly_closure *closure) {
   return -1;
 }
 
-bool uly_closure_expr(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value closure, uly_graph_value **captures, int32_t *n_captures, uly_expr *out) {
+// s, times the table |factor| where there is one.
+static int32_t score_before(const expansion *e, uly_graph_value *factor) {
+  int32_t nodes[2] = {uly_expr_leaf(e->c->builder, ULY_SC_COORD, ULY_SCALAR_FLOAT, ULY_COORD_S)};
+  if (!factor) return nodes[0];
+  int32_t at = add_capture(e, factor);
+  nodes[1] = at < 0 ? -1 : uly_expr_load(e->c->builder, uly_map_scalar_type(factor->type.dtype), at, NULL, 0);
+  return uly_expr_op(e->c->builder, ULY_SC_MUL, nodes, 2);
+}
+
+bool uly_closure_expr(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value closure, uly_graph_value *factor, uly_graph_value **captures,
+                      int32_t *n_captures, uly_expr *out) {
   expansion e = {.c = c, .scope = scope, .loc = loc, .captures = captures, .n_captures = n_captures};
   int32_t errors = c->diags->n_errors;
   c->builder = uly_expr_begin(c->arena);
-  e.score = uly_expr_leaf(c->builder, ULY_SC_COORD, ULY_SCALAR_FLOAT, ULY_COORD_S);
-  int32_t node = expand(&e, closure.u.closure);
+  int32_t node = e.score = score_before(&e, factor);
+  if (node >= 0 && closure.kind != ULY_VALUE_NONE) node = expand(&e, closure.u.closure);
   if (node >= 0) *out = uly_expr_end(c->builder, node);
   c->builder = NULL;
   if (node < 0 && errors == c->diags->n_errors && !c->exhausted) ULY_CHECK_ERROR(c, scope, loc, ULY_D(EXPRESSION_SIZE), ULY_EXPR_MAX_NODES);

@@ -85,6 +85,15 @@ static int add_attention(const builder *b, const uly_graph_value *v, MlirNamedAt
   return n;
 }
 
+static int add_table(const builder *b, const uly_graph_value *v, MlirNamedAttribute *attrs) {
+  int32_t n = v->u.table.n_numbers;
+  int64_t *ints = ULY_NEW_ARRAY(b->ir->arena, int64_t, n);
+  double *floats = ULY_NEW_ARRAY(b->ir->arena, double, n);
+  for (int32_t i = 0; i < n; i++) ints[i] = v->u.table.numbers[i].i, floats[i] = v->u.table.numbers[i].f;
+  attrs[0] = uly_ir_attr(b->ir, "numbers", v->type.dtype == ULY_F64 ? mlirDenseF64ArrayGet(b->ir->context, n, floats) : uly_ir_i64s(b->ir, ints, n));
+  return 1;
+}
+
 static int add_param(const builder *b, const uly_graph_value *v, MlirNamedAttribute *attrs) {
   const uly_ir *ir = b->ir;
   int n = 0;
@@ -99,6 +108,7 @@ static int add_attrs(const builder *b, const uly_graph_value *v, MlirNamedAttrib
   int n = 0;
   switch (v->op) {
   case ULY_OP_PARAM: return add_param(b, v, attrs);
+  case ULY_OP_TABLE: return add_table(b, v, attrs);
   case ULY_OP_MAP: return add_map(b, v, attrs);
   case ULY_OP_ATTENTION: return add_attention(b, v, attrs);
   case ULY_OP_RMSNORM:

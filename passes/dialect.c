@@ -20,6 +20,7 @@ static bool fits(MlirAttribute attr, uly_attr_kind kind) {
   case ULY_ATTR_INT: return mlirAttributeIsAInteger(attr);
   case ULY_ATTR_FLOAT: return mlirAttributeIsAFloat(attr);
   case ULY_ATTR_UNIT: return mlirAttributeIsAUnit(attr);
+  case ULY_ATTR_NUMBERS: return mlirAttributeIsADenseF64Array(attr) || mlirAttributeIsADenseI64Array(attr);
   case ULY_ATTR_STRINGS:
   case ULY_ATTR_ACCESSES:
     if (!mlirAttributeIsAArray(attr)) return false;
@@ -48,7 +49,8 @@ bool uly_dialect_check(uly_ir *ir, MlirOperation op) {
                                       [ULY_ATTR_FLOAT] = "a float",
                                       [ULY_ATTR_UNIT] = "a unit",
                                       [ULY_ATTR_STRINGS] = "an array of strings",
-                                      [ULY_ATTR_ACCESSES] = "an array of array<i64>"};
+                                      [ULY_ATTR_ACCESSES] = "an array of array<i64>",
+                                      [ULY_ATTR_NUMBERS] = "an array<f64> or array<i64>"};
   uly_kind kind = uly_op_kind(op);
   bool ok = true;
   for (intptr_t i = 0; kind != ULY_KIND_OTHER && i < mlirOperationGetNumAttributes(op); i++) {

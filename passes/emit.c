@@ -143,7 +143,7 @@ static uint32_t add_param(uly_emitter *e, MlirOperation op) {
 static bool emit_param(uly_emitter *e, MlirOperation op) {
   uly_type type = uly_type_of(e->ir, uly_op_result(op, 0));
   uly_place place = uly_emit_tensor_place(e, add_param(e, op), &type);
-  if (mlirArrayAttrGetNumElements(uly_op_attr(op, "names")) != 1) uly_emit_slots(e, e->n_loops, place.operand.slot);
+  if (uly_op_n_items(op) != 1) uly_emit_slots(e, e->n_loops, place.operand.slot);
   uly_emit_set_place(e, uly_op_result(op, 0), place);
   return true;
 }
@@ -349,6 +349,7 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
   if (uly_op_is(op, "scf.for")) return emit_repeat(e, op);
   switch (uly_op_kind(op)) {
   case ULY_KIND_PARAM: return emit_param(e, op);
+  case ULY_KIND_TABLE: return uly_emit_table(e, op);
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
   case ULY_KIND_RESHAPE:

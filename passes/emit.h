@@ -120,6 +120,7 @@ bool uly_emit_at_load(const uly_emitter *e, const uly_place *place);
 // Slots of what there is one of an iteration of the |n_loops| outermost loops: how many; their strides.
 int uly_emit_slots(const uly_emitter *e, int n_loops, int32_t *out_slot);
 int uly_emit_loops_of(const uly_operand *operand); // the other way round
+bool uly_emit_table(uly_emitter *e, MlirOperation op);
 uly_span uly_emit_load_steps(uly_emitter *e);      // of the entry, appended to the program
 void uly_emit_shrink_load(uly_emitter *e);         // one slot for what only load steps use
 

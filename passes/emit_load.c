@@ -31,6 +31,27 @@ void uly_emit_enter_phase(uly_emitter *e, MlirOperation op) {
   }
 }
 
+bool uly_emit_table(uly_emitter *e, MlirOperation op) {
+  MlirAttribute numbers = uly_op_attr(op, "numbers");
+  int64_t n = uly_op_n_items(op);
+  uly_program *p = e->program;
+  if (p->n_indices % 2) uly_program_add_indices(p, 0);
+  uly_buffer b = {.phase = ULY_PHASE_LOAD, .bytes = uly_program_const(p, 8), .slots = (uint32_t)n, .flags = ULY_BUFFER_CONSTANT, .words = p->n_indices};
+  b.name = uly_program_name(p, ULY_STR("table"));
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits;
+    double f = mlirAttributeIsADenseF64Array(numbers) ? mlirDenseF64ArrayGetElement(numbers, i) : 0;
+    int64_t integer = mlirAttributeIsADenseF64Array(numbers) ? 0 : mlirDenseI64ArrayGetElement(numbers, i);
+    memcpy(&bits, mlirAttributeIsADenseF64Array(numbers) ? (const void *)&f : (const void *)&integer, sizeof bits);
+    uly_program_add_indices(p, (uint32_t)bits);
+    uly_program_add_indices(p, (uint32_t)(bits >> 32));
+  }
+  uly_place place = {.operand = {.kind = ULY_OPERAND_BUFFER, .index = uly_program_add_buffers(p, b), .offset = ULY_NONE}};
+  if (n != 1) uly_emit_slots(e, e->n_loops, place.operand.slot);
+  uly_emit_set_place(e, uly_op_result(op, 0), place);
+  return true;
+}
+
 void uly_emit_step(uly_emitter *e, uly_step step) {
   if (e->load_loops < 0) {
     uly_program_add_steps(e->program, step);
@@ -111,5 +132,5 @@ void uly_emit_shrink_load(uly_emitter *e) {
           if (p->operands[k].kind == ULY_OPERAND_BUFFER) kept[p->operands[k].index] = true;
       }
   for (uint32_t b = 0; b < p->n_buffers; b++)
-    if (p->buffers[b].phase == ULY_PHASE_LOAD && !kept[b]) p->buffers[b].slots = 1;
+    if (p->buffers[b].phase == ULY_PHASE_LOAD && !kept[b] && !(p->buffers[b].flags & ULY_BUFFER_CONSTANT)) p->buffers[b].slots = 1;
 }

@@ -1,5 +1,5 @@
 // Operations of the dialect have no effects but their results. So in this order, until nothing changes:
-//   invariant  one that uses nothing of its loop moves in front of it: gathers of what masks capture, angles of rope. Parameters that are another file tensor in each
+//   invariant  one that uses nothing of its loop moves in front of it: gathers of what masks capture, angles of rope. Parameters and tables that are others in each
 //              iteration stay
 //   equal      one that says the same as an earlier one in scope gives its results
 //   inverse    a cast whose operand is another cast of a value that already is what it makes gives that value
@@ -24,7 +24,7 @@ static bool defined_inside(MlirValue value, MlirOperation loop) {
 
 static bool is_invariant(MlirOperation op, MlirOperation loop) {
   uly_kind kind = uly_op_kind(op);
-  if (kind == ULY_KIND_OTHER || (kind == ULY_KIND_PARAM && mlirArrayAttrGetNumElements(uly_op_attr(op, "names")) != 1)) return false;
+  if (kind == ULY_KIND_OTHER || uly_op_n_items(op) != 1) return false;
   for (int i = 0; i < mlirOperationGetNumOperands(op); i++)
     if (defined_inside(mlirOperationGetOperand(op, i), loop)) return false;
   return true;
@@ -74,9 +74,9 @@ static bool in_scope(MlirOperation earlier, MlirOperation op) {
   return false;
 }
 
-// A parameter of a loop is another tensor in each iteration; the same names elsewhere are counted differently.
+// A parameter or table of a loop is another one in each iteration; the same elsewhere is counted differently.
 static bool may_share(MlirOperation a, MlirOperation b) {
-  if (uly_op_kind(a) != ULY_KIND_PARAM || mlirArrayAttrGetNumElements(uly_op_attr(a, "names")) == 1) return true;
+  if (uly_op_n_items(a) == 1) return true;
   return mlirBlockEqual(mlirOperationGetBlock(a), mlirOperationGetBlock(b));
 }
 

@@ -379,6 +379,11 @@ int uly_value_n_uses(MlirValue value) {
   return n;
 }
 
+int64_t uly_op_n_items(MlirOperation op) {
+  if (uly_op_kind(op) == ULY_KIND_PARAM) return mlirArrayAttrGetNumElements(uly_op_attr(op, "names"));
+  return uly_op_kind(op) == ULY_KIND_TABLE ? mlirDenseArrayGetNumElements(uly_op_attr(op, "numbers")) : 1;
+}
+
 bool uly_op_unused(MlirOperation op) {
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); i++)
     if (!mlirOpOperandIsNull(mlirValueGetFirstUse(mlirOperationGetResult(op, i)))) return false;

@@ -104,6 +104,8 @@ bool uly_op_is(MlirOperation op, const char *name);
 MlirBlock uly_op_body(MlirOperation op);     // first block of the first region
 MlirOperation uly_value_op(MlirValue value); // null for arguments
 int uly_value_n_uses(MlirValue value);
+// How many things it stands for, one an iteration of the loops around it: a parameter's names, a table's numbers. 1 for others.
+int64_t uly_op_n_items(MlirOperation op);
 bool uly_op_unused(MlirOperation op);
 void uly_op_erase(MlirOperation op); // without uses
 // Trip count of an scf.for between constants, -1 for another.

@@ -12,6 +12,7 @@ static const char *attr_base(uly_attr_kind kind) {
   case ULY_ATTR_FLOAT: return "#builtin.float";
   case ULY_ATTR_STRINGS:
   case ULY_ATTR_ACCESSES: return "#builtin.array";
+  case ULY_ATTR_NUMBERS: return "#builtin.dense_array";
   case ULY_ATTR_UNIT: return "#builtin.unit";
   }
   return "";

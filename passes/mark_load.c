@@ -22,12 +22,14 @@ static bool has_constant_dims(const uly_ir *ir, MlirValue value) {
   return true;
 }
 
+static bool is_known(uly_kind kind) { return kind == ULY_KIND_PARAM || kind == ULY_KIND_TABLE; }
+
 static bool belongs_to_load(const uly_ir *ir, MlirOperation op) {
   uly_kind kind = uly_op_kind(op);
-  if (kind == ULY_KIND_OTHER || kind == ULY_KIND_PARAM) return false;
+  if (kind == ULY_KIND_OTHER || is_known(kind)) return false;
   for (int i = 0; i < mlirOperationGetNumOperands(op); i++) {
     MlirOperation def = uly_value_op(mlirOperationGetOperand(op, i));
-    if (mlirOperationIsNull(def) || (uly_op_kind(def) != ULY_KIND_PARAM && !uly_op_has(def, "uly.load"))) return false;
+    if (mlirOperationIsNull(def) || (!is_known(uly_op_kind(def)) && !uly_op_has(def, "uly.load"))) return false;
   }
   for (int i = 0; i < mlirOperationGetNumResults(op); i++)
     if (!has_constant_dims(ir, uly_op_result(op, i))) return false;

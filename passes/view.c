@@ -294,6 +294,10 @@ uly_str uly_view_check_shapes(const uly_ir *ir, const uly_view *v) {
   shapes s = {.ir = ir, .arena = ir->arena, .names = &ir->names, .v = v};
   switch (v->kind) {
   case ULY_KIND_MAP: check_map(&s); break;
+  case ULY_KIND_TABLE:
+    want(&s, v->out[0].tensor.rank == 0 && v->out[0].tensor.dtype == (mlirAttributeIsADenseF64Array(uly_op_attr(v->op, "numbers")) ? ULY_F64 : ULY_I64),
+         "a table's numbers are f64 or i64, [], as its result");
+    break;
   case ULY_KIND_GATHER: check_gather(&s); break;
   case ULY_KIND_LINEAR: check_linear(&s); break;
   case ULY_KIND_NLL: check_nll(&s); break;

@@ -100,9 +100,12 @@ typedef struct uly_buffer {
   uint32_t live_from, live_to;
   uint32_t flags;
   uint32_t name; // row of the name table, for inspection
-  uint32_t pad;
+  uint32_t words; // CONSTANT: the row of the index table where its slots' contents begin, as 32-bit words; a multiple of 2
 } uly_buffer;
-enum { ULY_BUFFER_RECEIVE = 1u }; // peers write into it: lives in memory that they can map
+enum {
+  ULY_BUFFER_RECEIVE = 1u, // peers write into it: lives in memory that they can map
+  ULY_BUFFER_CONSTANT = 2u // LOAD: the file has what is in it; `bytes` is a constant multiple of 8. No step writes it
+};
 
 // One all-to-all. The message from rank i to rank j is unit · rows(i) · cols(j) bytes (unit in bytes), where rows and cols are nodes evaluated at the
 // sender and at the receiver. It stands in j's receive buffer at unit · row_start(i) · cols(j), and in i's send buffer, which exists where peers

@@ -45,6 +45,11 @@ static uly_status make_state(uly_loaded *l, uly_error *error) {
     return uly_fail(error, ULY_EXHAUSTED, "no memory for a model");
   l->nodes = (uly_nodes){.nodes = t->nodes, .n_nodes = t->n_nodes, .n_symbols = t->n_symbols, .n_ranks = 1, .values = l->constants};
   uly_nodes_eval(&l->nodes);
+  for (uint32_t i = 0; i < t->n_buffers; i++) {
+    if (!(t->buffers[i].flags & ULY_BUFFER_CONSTANT)) continue;
+    l->memory[i] = t->indices + t->buffers[i].words;
+    l->slot_bytes[i] = t->nodes[t->buffers[i].bytes].value;
+  }
   return ULY_OK;
 }
 
@@ -84,7 +89,7 @@ void uly_loaded_destroy(uly_loaded *l) {
   if (!l) return;
   for (uint32_t i = 0; l->params && i < l->n_params; i++) free(l->params[i].owned);
   for (uint32_t i = 0; l->memory && i < l->tables.n_buffers; i++)
-    if (l->memory[i]) uly_pages_free(l->memory[i], (size_t)l->slot_bytes[i] * l->tables.buffers[i].slots);
+    if (l->memory[i] && !(l->tables.buffers[i].flags & ULY_BUFFER_CONSTANT)) uly_pages_free(l->memory[i], (size_t)l->slot_bytes[i] * l->tables.buffers[i].slots);
   free(l->constants);
   free(l->first_param);
   free(l->params);

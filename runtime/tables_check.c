@@ -49,10 +49,17 @@ static uly_status check_tensors(const uly_tables *t, uly_error *error) {
   return ULY_OK;
 }
 
+static bool holds_constant(const uly_tables *t, const uly_buffer *b) {
+  const uly_node *bytes = &t->nodes[b->bytes];
+  if (b->phase != ULY_PHASE_LOAD || b->words % 2 || bytes->kind != ULY_NODE_CONST || bytes->value < 0 || bytes->value % 8) return false;
+  return bytes->value <= 4 * (int64_t)t->n_indices && b->words + (uint64_t)b->slots * (uint64_t)bytes->value / 4 <= t->n_indices;
+}
+
 static uly_status check_memory(const uly_tables *t, uly_error *error) {
   for (uint32_t i = 0; i < t->n_buffers; i++) {
     const uly_buffer *b = &t->buffers[i];
     REQUIRE(b->phase < ULY_N_PHASES && b->bytes < t->n_nodes && b->slots >= 1 && b->live_from <= b->live_to, "buffer %u is malformed", i);
+    REQUIRE(!(b->flags & ULY_BUFFER_CONSTANT) || holds_constant(t, b), "buffer %u is no constant", i);
     REQUIRE(!(b->flags & ULY_BUFFER_RECEIVE) || b->phase > ULY_PHASE_LOAD, "buffer %u receives in the load phase", i);
   }
   for (uint32_t i = 0; i < t->n_exchanges; i++) {
@@ -125,6 +132,7 @@ static uly_status check_live(const uly_tables *t, uint32_t i, uly_phase phase, u
     if (buffer == ULY_NONE) continue;
     const uly_buffer *b = &t->buffers[buffer];
     REQUIRE(phase != ULY_PHASE_LOAD || b->phase == ULY_PHASE_LOAD, "step %u of the load phase uses buffer %u, which does not exist yet", i, buffer);
+    REQUIRE(!(b->flags & ULY_BUFFER_CONSTANT) || !(o->access & ULY_WRITE), "step %u writes buffer %u, a constant", i, buffer);
     if (b->phase >= ULY_PHASE_FORWARD)
       REQUIRE(i >= b->live_from && i <= b->live_to, "step %u uses buffer %u, which lives in steps %u … %u", i, buffer, b->live_from, b->live_to);
   }

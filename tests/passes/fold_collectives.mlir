@@ -36,6 +36,28 @@ func.func @invariant(%doc: !d, %x0: !g) -> !g {
   return %y : !g
 }
 
+// A table of a loop is another number in each iteration: what reads it stays, and it is not that of another loop.
+// CHECK-LABEL: func.func @tables(
+func.func @tables(%a: !r, %c0: index, %c2: index, %c1: index) -> !r {
+  // CHECK: scf.for
+  // CHECK-NEXT: %[[T:.*]] = "uly.table"
+  // CHECK-NEXT: "uly.map"(%{{.*}}, %[[T]])
+  // CHECK: scf.for
+  // CHECK-NEXT: %[[U:.*]] = "uly.table"
+  // CHECK-NEXT: "uly.map"(%{{.*}}, %[[U]])
+  %x = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = %a) -> (!r) {
+    %t = "uly.table"() {numbers = array<f64: 1.0, 2.0>} : () -> tensor<f64, "sp=*">
+    %m = "uly.map"(%a, %t) {expr = "x0 * x1", access = [array<i64: 0, 1, 2, 3>, array<i64>], operandSegmentSizes = #s2} : (!r, tensor<f64, "sp=*">) -> !r
+    scf.yield %m : !r
+  }
+  %z = scf.for %i = %c0 to %c2 step %c1 iter_args(%y = %x) -> (!r) {
+    %t = "uly.table"() {numbers = array<f64: 1.0, 2.0>} : () -> tensor<f64, "sp=*">
+    %m = "uly.map"(%x, %t) {expr = "x0 * x1", access = [array<i64: 0, 1, 2, 3>, array<i64>], operandSegmentSizes = #s2} : (!r, tensor<f64, "sp=*">) -> !r
+    scf.yield %m : !r
+  }
+  return %z : !r
+}
+
 // There and back is where it was; the other half of the exchange stays.
 // CHECK-LABEL: func.func @inverse(
 // CHECK-SAME: %[[A:[a-z0-9]+]]: {{[^%]*}}%[[B:[a-z0-9]+]]:

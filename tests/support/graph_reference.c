@@ -141,6 +141,16 @@ static uly_status run_param(walk *w, const uly_graph_value *value) {
   return ULY_OK;
 }
 
+static uly_status run_table(walk *w, const uly_graph_value *value) {
+  uly_number number = value->u.table.numbers[w->iteration];
+  uly_ref_cell *cell = result_of(w, value)->t.data;
+  if (number.type == ULY_SCALAR_FLOAT)
+    cell->f = number.f;
+  else
+    cell->i = number.i;
+  return ULY_OK;
+}
+
 static uly_status run_repeat(walk *w, const uly_graph_value *value) {
   const uly_graph_region *body = value->u.repeat.body;
   int64_t outer = w->iteration;
@@ -173,6 +183,7 @@ static void round_floats(uly_ref_tensor *t, uly_dtype dtype) {
 
 static uly_status compute(walk *w, const uly_graph_value *value) {
   if (value->op == ULY_OP_PARAM) return run_param(w, value);
+  if (value->op == ULY_OP_TABLE) return run_table(w, value);
   if (value->op == ULY_OP_REPEAT) return run_repeat(w, value);
   tensor *out = result_of(w, value);
   switch (value->op) {

@@ -23,7 +23,7 @@ static uly_expr parse(const char *text) {
 static uly_number operand(void *context, int32_t j) { return uly_number_of(((const double *)context)[j]); }
 static uly_number load(void *context, int32_t j, const int64_t *indices, int n) {
   (void)context;
-  return uly_number_of((double)(100 * j + 10 * indices[0] + (n > 1 ? indices[1] : 0)));
+  return uly_number_of((double)(100 * j + 10 * (n > 0 ? indices[0] : 1) + (n > 1 ? indices[1] : 0)));
 }
 
 static uly_number eval(const uly_expr *expr) {
@@ -78,6 +78,7 @@ static void evaluates_as_c_does(void **state) {
   assert_int("0 <= q - k and q - k < 8", 0);
   assert_int("not k <= q or h == 2", 1);
   assert_int("abs(q - k)", 10);
+  assert_int("c0i[] + 1", 11);
 }
 
 static void folds_and_shares(void **state) {
@@ -111,7 +112,6 @@ static void types_follow_the_rules(void **state) {
                                       "q ** -1",
                                       "hash(x0, q)",
                                       "c0[x0]",
-                                      "c0[]",
                                       "1 // 0",
                                       "5 % 0",
                                       "9223372036854775807 + 1",

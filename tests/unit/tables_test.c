@@ -131,6 +131,9 @@ static void found_by_fuzzing(void **state) {
   CORRUPT(uly_exchange, EXCHANGES, 0, x->send = x->receive, "sends from buffer");
   fx_destroy(f);
   f = scale_program();
+  CORRUPT(uly_buffer, BUFFERS, 0, x->flags = ULY_BUFFER_CONSTANT; x->words = 1, "buffer 0 is no constant");
+  CORRUPT(uly_buffer, BUFFERS, 0, x->flags = ULY_BUFFER_CONSTANT; x->words = UINT32_MAX - 1, "buffer 0 is no constant");
+  CORRUPT(uly_buffer, BUFFERS, 0, x->flags = ULY_BUFFER_CONSTANT; x->slots = UINT32_MAX, "buffer 0 is no constant");
   CORRUPT(uly_operand, OPERANDS, 0, x->index = SCALE_X, "before the forward phase");
   CORRUPT(uly_operand, OPERANDS, 0, x->kind = ULY_OPERAND_PEERS; x->index = 0, "before the forward phase");
   fx_destroy(f);
