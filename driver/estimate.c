@@ -147,7 +147,7 @@ int64_t uly_estimate_parameters(const uly_graph_entry *entry) { return parameter
 
 // The largest share that any rank has of the value.
 static int64_t local_bytes(const uly_graph *graph, const uly_graph_value *v, const uly_sizes *sizes) {
-  if (v->op == ULY_OP_PARAM || v->op == ULY_OP_RESULT || v->op == ULY_OP_BODY_ARG) return 0;
+  if (v->op == ULY_OP_PARAM || v->op == ULY_OP_TABLE || v->op == ULY_OP_RESULT || v->op == ULY_OP_BODY_ARG) return 0;
   return mul(uly_dtype_bytes(v->type.dtype), local_elements(graph, &v->type, -1, -1, sizes));
 }
 

@@ -34,19 +34,14 @@ void uly_emit_enter_phase(uly_emitter *e, MlirOperation op) {
 bool uly_emit_table(uly_emitter *e, MlirOperation op) {
   MlirAttribute numbers = uly_op_attr(op, "numbers");
   int64_t n = uly_op_n_items(op);
-  uly_program *p = e->program;
-  if (p->n_indices % 2) uly_program_add_indices(p, 0);
-  uly_buffer b = {.phase = ULY_PHASE_LOAD, .bytes = uly_program_const(p, 8), .slots = (uint32_t)n, .flags = ULY_BUFFER_CONSTANT, .words = p->n_indices};
-  b.name = uly_program_name(p, ULY_STR("table"));
+  uint64_t *slots = ULY_NEW_ARRAY(e->arena, uint64_t, n);
   for (int64_t i = 0; i < n; i++) {
-    uint64_t bits;
-    double f = mlirAttributeIsADenseF64Array(numbers) ? mlirDenseF64ArrayGetElement(numbers, i) : 0;
-    int64_t integer = mlirAttributeIsADenseF64Array(numbers) ? 0 : mlirDenseI64ArrayGetElement(numbers, i);
-    memcpy(&bits, mlirAttributeIsADenseF64Array(numbers) ? (const void *)&f : (const void *)&integer, sizeof bits);
-    uly_program_add_indices(p, (uint32_t)bits);
-    uly_program_add_indices(p, (uint32_t)(bits >> 32));
+    double number = mlirAttributeIsADenseF64Array(numbers) ? mlirDenseF64ArrayGetElement(numbers, i) : 0;
+    memcpy(&slots[i], &number, sizeof number);
+    if (!mlirAttributeIsADenseF64Array(numbers)) slots[i] = (uint64_t)mlirDenseI64ArrayGetElement(numbers, i);
   }
-  uly_place place = {.operand = {.kind = ULY_OPERAND_BUFFER, .index = uly_program_add_buffers(p, b), .offset = ULY_NONE}};
+  uint32_t buffer = uly_program_add_constants(e->program, slots, (uint32_t)n, ULY_STR("table"));
+  uly_place place = {.operand = {.kind = ULY_OPERAND_BUFFER, .index = buffer, .offset = ULY_NONE}};
   if (n != 1) uly_emit_slots(e, e->n_loops, place.operand.slot);
   uly_emit_set_place(e, uly_op_result(op, 0), place);
   return true;

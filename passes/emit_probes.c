@@ -106,7 +106,7 @@ static void add_probe(uly_emitter *e, MlirValue result) {
 }
 
 void uly_emit_probes(uly_emitter *e, MlirOperation op) {
-  if (!e->numbered || uly_op_kind(op) == ULY_KIND_PARAM) return;
+  if (!e->numbered || uly_op_kind(op) == ULY_KIND_PARAM || uly_op_kind(op) == ULY_KIND_TABLE) return;
   uly_emit_enter_phase(e, op); // a loop's body may have left another
   for (intptr_t i = 0; i < mlirOperationGetNumResults(op); i++) add_probe(e, uly_op_result(op, (int)i));
 }

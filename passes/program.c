@@ -190,6 +190,17 @@ const char *uly_rows_mode_name(uly_rows_mode mode) {
   return names[mode];
 }
 
+uint32_t uly_program_add_constants(uly_program *p, const uint64_t *slots, uint32_t n, uly_str name) {
+  if (p->n_indices % 2) uly_program_add_indices(p, 0);
+  uly_buffer b = {.phase = ULY_PHASE_LOAD, .bytes = uly_program_const(p, 8), .slots = n, .flags = ULY_BUFFER_CONSTANT, .words = p->n_indices};
+  b.name = uly_program_name(p, name);
+  for (uint32_t i = 0; i < n; i++) {
+    uly_program_add_indices(p, (uint32_t)slots[i]);
+    uly_program_add_indices(p, (uint32_t)(slots[i] >> 32));
+  }
+  return uly_program_add_buffers(p, b);
+}
+
 const char *uly_kernel_kind_name(uly_kernel_kind kind) {
   static const char *const names[ULY_N_KERNEL_KINDS] = {
 #define KIND(name, doc) [ULY_KERNEL_##name] = #name,

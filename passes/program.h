@@ -146,6 +146,9 @@ TABLE(, uly_kernel_desc *, kernels)
 // plan_buffers.c: when each buffer is live, from the steps.
 void uly_plan_buffers(uly_arena *arena, uly_program *program);
 
+// A buffer that the file fills: n slots of 8 bytes.
+uint32_t uly_program_add_constants(uly_program *p, const uint64_t *slots, uint32_t n, uly_str name);
+
 const char *uly_kernel_kind_name(uly_kernel_kind kind); // "GEMM"
 const char *uly_rows_mode_name(uly_rows_mode mode);     // "softmax"
 

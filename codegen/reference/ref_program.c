@@ -1,5 +1,6 @@
 // Every value has a buffer of 8-byte cells, dense and row-major, written by one step:
 //   INPUT, PARAM   read and widened where they stand
+//   TABLE          copied from where the file has it
 //   REPEAT         copies of the initial values, LOOP, copies of those into the body's arguments, the body, copies of what it yields, END. The copies are its results
 //   others         a call of the one kernel there is (ref_kernel.c), with what it computes as the step's values
 // Ranks, where there are several, all compute everything.
@@ -261,11 +262,40 @@ static uint32_t param_row(emitter *e, const uly_graph_value *v) {
   return row;
 }
 
+// Strides of what there is one of an iteration of the open repeats.
+static void set_slots(const emitter *e, uly_operand *operand) {
+  int64_t stride = 1;
+  for (int d = e->n_loops - 1; d >= 0; d--) operand->slot[d] = (int32_t)stride, stride *= e->loop_counts[d];
+}
+
 static void emit_param(emitter *e, const uly_graph_value *v) {
   uly_operand tensor = operand_of(ULY_OPERAND_TENSOR, param_row(e, v), ULY_READ);
-  int64_t stride = 1;
-  for (int d = e->n_loops - 1; v->u.param.n_names > 1 && d >= 0; d--) tensor.slot[d] = (int32_t)stride, stride *= e->loop_counts[d];
+  if (v->u.param.n_names > 1) set_slots(e, &tensor);
   add_copy(e, ULY_REF_READ, tensor, operand_of(ULY_OPERAND_BUFFER, e->buffers[v->id], ULY_WRITE), &v->type, "param", v->loc.line);
+}
+
+static void copy_bytes(emitter *e, const uly_tensor_type *type, uly_operand from, uly_operand to, const char *name, uint32_t line) {
+  from.access = ULY_READ, to.access = ULY_WRITE;
+  uly_program_add_steps(e->program, (uly_step){.kind = ULY_STEP_COPY,
+                                               .items = bytes_of(e, type),
+                                               .scratch = ULY_NONE,
+                                               .predicate = ULY_NONE,
+                                               .operands = add_operands(e, (uly_operand[]){from, to}, 2),
+                                               .name = uly_program_name(e->program, uly_str_of(name)),
+                                               .spec_line = line});
+}
+
+// A table's numbers are cells as they stand in the file.
+static void emit_table(emitter *e, const uly_graph_value *v) {
+  int32_t n = v->u.table.n_numbers;
+  uint64_t *cells = ULY_NEW_ARRAY(e->arena, uint64_t, n);
+  for (int32_t i = 0; i < n; i++) {
+    const uly_number *number = &v->u.table.numbers[i];
+    memcpy(&cells[i], number->type == ULY_SCALAR_FLOAT ? (const void *)&number->f : (const void *)&number->i, sizeof *cells);
+  }
+  uly_operand table = operand_of(ULY_OPERAND_BUFFER, uly_program_add_constants(e->program, cells, (uint32_t)n, ULY_STR("table")), ULY_READ);
+  if (n > 1) set_slots(e, &table);
+  copy_bytes(e, &v->type, table, operand_of(ULY_OPERAND_BUFFER, e->buffers[v->id], ULY_WRITE), "table", v->loc.line);
 }
 
 static void emit_operation(emitter *e, const uly_graph_value *v) {
@@ -287,14 +317,7 @@ static void emit_operation(emitter *e, const uly_graph_value *v) {
 // ---- repeats
 
 static void move(emitter *e, const uly_tensor_type *type, uint32_t from, uint32_t to, uint32_t line) {
-  uly_operand operands[] = {operand_of(ULY_OPERAND_BUFFER, from, ULY_READ), operand_of(ULY_OPERAND_BUFFER, to, ULY_WRITE)};
-  uly_program_add_steps(e->program, (uly_step){.kind = ULY_STEP_COPY,
-                                               .items = bytes_of(e, type),
-                                               .scratch = ULY_NONE,
-                                               .predicate = ULY_NONE,
-                                               .operands = add_operands(e, operands, 2),
-                                               .name = uly_program_name(e->program, ULY_STR("carry")),
-                                               .spec_line = line});
+  copy_bytes(e, type, operand_of(ULY_OPERAND_BUFFER, from, ULY_READ), operand_of(ULY_OPERAND_BUFFER, to, ULY_WRITE), "carry", line);
 }
 
 static void emit_region(emitter *e, const uly_graph_region *region);
@@ -349,6 +372,8 @@ static void emit_value(emitter *e, const uly_graph_value *v) {
       emit_input(e, v);
     else if (v->op == ULY_OP_PARAM)
       emit_param(e, v);
+    else if (v->op == ULY_OP_TABLE)
+      emit_table(e, v);
     else if (step_kind(v->op) < ULY_N_REF_STEPS)
       emit_operation(e, v);
     else
