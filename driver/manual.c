@@ -5,7 +5,7 @@
 static const struct {
   const char *name, *params, *doc;
 } functions[] = {
-#define BUILTIN(name, params, doc) {#name, params, doc},
+#define BUILTIN(name, params, takes, gives, op, doc, formula) {#name, params, doc},
 #include "frontend/builtins.def"
 };
 

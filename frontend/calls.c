@@ -2,7 +2,7 @@
 #include "frontend/calls.h"
 
 static const uly_builtin builtins[] = {
-#define BUILTIN(name, params, doc) {#name, params, doc, uly_build_##name},
+#define BUILTIN(name, params, takes, gives, op, doc, formula) {#name, params, doc, uly_build_##name},
 #include "frontend/builtins.def"
 };
 enum { N_BUILTINS = sizeof builtins / sizeof *builtins };

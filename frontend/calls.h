@@ -35,7 +35,7 @@ bool uly_call_float_tensor(uly_call *call, int32_t i);
 // Row s of the result is row s − |n| of |x|, or |fill|.
 uly_value uly_build_shift_by(uly_checker *c, uly_loc loc, uly_value x, int64_t n, double fill);
 
-#define BUILTIN(name, params, doc) uly_value uly_build_##name(uly_call *call);
+#define BUILTIN(name, ...) uly_value uly_build_##name(uly_call *call);
 #include "frontend/builtins.def"
 
 #endif

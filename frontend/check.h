@@ -14,7 +14,13 @@ typedef struct uly_define {
 } uly_define;
 
 // Limits of a spec, all diagnosed.
-enum { ULY_MAX_REPEAT = 10000, ULY_MAX_VALUES = 100000, ULY_MAX_ITERATIONS = 1000000, ULY_MAX_CALL_DEPTH = 100, ULY_MAX_TENSOR_LOG2_BYTES = 47 };
+enum {
+  ULY_MAX_CALL_DEPTH = 100,       // layers, fns, masks and scores that call one another
+  ULY_MAX_VALUES = 100000,        // operations of an entry, layers expanded and repeats counted once
+  ULY_MAX_REPEAT = 10000,         // iterations of a repeat
+  ULY_MAX_ITERATIONS = 1000000,   // iterations of repeats in one another
+  ULY_MAX_TENSOR_LOG2_BYTES = 47, // binary logarithm of a tensor's bytes, as far as they are known
+};
 
 // The graph of |spec|, in |arena|; |prelude| holds the declarations that every spec has. ULY_INVALID_INPUT with at least one error in |diags|.
 ULY_MUST_USE uly_status uly_check(uly_arena *arena, uly_diags *diags, const uly_ast_spec *spec, const uly_ast_spec *prelude, const uly_define *defines, int32_t n_defines,

@@ -45,7 +45,9 @@ struct uly_diag {
   uly_diag *next;
 };
 
-enum { ULY_MAX_DIAGS = 20 };
+enum {
+  ULY_MAX_DIAGS = 20, // errors shown in one run
+};
 
 typedef struct uly_diags {
   uly_arena *arena;

@@ -36,7 +36,10 @@ bool uly_scalar_by_name(uly_str name, uly_scalar *out_op); // class CALL
 uly_dtype uly_scalar_dtype(uly_scalar op);
 bool uly_scalar_stored(uly_dtype dtype, uly_scalar *out_op);
 
-enum { ULY_EXPR_MAX_ARGS = 6, ULY_EXPR_MAX_NODES = 8192 };
+enum {
+  ULY_EXPR_MAX_ARGS = 6,
+  ULY_EXPR_MAX_NODES = 8192, // scalar operations of a mask, a score or an elementwise expression
+};
 
 // Coordinates. B, H, Q, K are global; S is the score so far. I0… are indices along the dims of a map's result.
 typedef enum uly_coord { ULY_COORD_B, ULY_COORD_H, ULY_COORD_Q, ULY_COORD_K, ULY_COORD_S, ULY_COORD_I0, ULY_COORD_MAX = ULY_COORD_I0 + 6 } uly_coord;

@@ -14,7 +14,12 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/str.h"
 
-enum { ULY_GRAPH_MAX_DIMS = 6, ULY_GRAPH_MAX_SYMBOLS = 32, ULY_GRAPH_MAX_AXES = 4, ULY_GRAPH_MAX_LOOPS = 4 };
+enum {
+  ULY_GRAPH_MAX_DIMS = 6,     // dims of a tensor
+  ULY_GRAPH_MAX_SYMBOLS = 32, // free symbols
+  ULY_GRAPH_MAX_AXES = 4,     // axes of the grid
+  ULY_GRAPH_MAX_LOOPS = 4,    // repeats in one another that are compiled
+};
 
 // A place in the spec: bytes [begin, end) of the source, and where that is.
 typedef struct uly_loc {
@@ -53,7 +58,9 @@ typedef enum uly_op {
 typedef struct uly_graph_value uly_graph_value;
 typedef struct uly_graph_region uly_graph_region;
 
-enum { ULY_MAX_OPERANDS = 24 };
+enum {
+  ULY_MAX_OPERANDS = 24, // tensors in one operation: also captured ones, pieces of a split, values that a repeat carries
+};
 
 // Which dim of the result indexes each dim of an operand of a MAP; -1 where the operand's size is a stretched literal 1.
 typedef struct uly_access {

@@ -34,16 +34,45 @@ def scalars(root):
     return lines + [f"| {code(t)} | {n} | {unescape(doc)} |" for _, t, n, kind, doc in rows if t and kind != "STORED"]
 
 
+def operations(root):
+    return re.findall(rf"^OP\((\w+),\s*{STRING},\s*(-?\d+),\s*(-?\d+),\s*(\w+),\s*{STRING}\)", text(root / "frontend/ops.def"), re.M)
+
+
 def functions(root):
-    rows = re.findall(rf"^BUILTIN\((\w+),\s*{STRING},\s*{STRING}\)", text(root / "frontend/builtins.def"), re.M)
-    lines = ["| | arguments | |", "|---|---|---|"]
-    return lines + [f"| {code(n)} | {', '.join(p for p in params.split())} | {unescape(doc)} |" for n, params, doc in rows]
+    pattern = rf"^BUILTIN\((\w+),\s*{STRING},\s*{STRING},\s*{STRING},\s*(\w+),\s*{STRING},\s*{STRING}\)"
+    split = {ident: split for ident, _, _, _, split, _ in operations(root)}
+    lines = ["| function | takes | gives | what | split |", "|---|---|---|---|---|"]
+    for name, params, takes, gives, op, _, formula in re.findall(pattern, text(root / "frontend/builtins.def"), re.M):
+        call = code(f"{name}({', '.join(params.split())})")
+        lines.append(f"| {call} | {takes} | {gives} | {unescape(formula)} | {split[op]} |")
+    return lines
 
 
 def ops(root):
-    rows = re.findall(rf"^OP\((\w+),\s*{STRING},\s*(-?\d+),\s*(-?\d+),\s*(\w+),\s*{STRING}\)", text(root / "frontend/ops.def"), re.M)
-    lines = ["| | split | |", "|---|---|---|"]
-    return lines + [f"| {code(n)} | {split} | {unescape(doc)} |" for _, n, _, _, split, doc in rows]
+    lines = ["| operation | split | what |", "|---|---|---|"]
+    return lines + [f"| {code(n)} | {split} | {unescape(doc)} |" for _, n, _, _, split, doc in operations(root)]
+
+
+def limits(root):
+    lines = ["| limit | of |", "|---|---|"]
+    for name in "parse.h", "check.h", "expr.h", "graph.h", "diag.h":
+        for value, doc in re.findall(r"^ +ULY_\w*MAX\w* = ([\d <]+), +// (.*)$", text(root / "frontend" / name), re.M):
+            lines.append(f"| {eval(value)} | {doc} |")
+    return lines
+
+
+def messages(root):
+    """By the sections of diag.def; a gap of the format is shown as …"""
+    lines = []
+    for line in text(root / "frontend/diag.def").splitlines():
+        title, row = re.match(r"// ---- (.*)", line), re.match(rf"DIAG\((\w+),\s*(\w+),\s*{STRING}\)", line)
+        if title:
+            lines += ["", f"**{title.group(1)}**", ""]
+        elif row:
+            shown = re.sub(r"%(?:\.\*|[-+ 0#]*\d*(?:\.\d+)?)?(?:hh|h|ll|l|z|j)?[sdiuxXfgcp]", "…", unescape(row.group(3))).replace("%%", "%")
+            kind = "" if row.group(2) == "ERROR" else f"{row.group(2).lower()}: "
+            lines.append(f"- {row.group(1)}: {kind}{shown}")
+    return lines[1:] if lines and not lines[0] else lines
 
 
 def prelude(root):
@@ -51,7 +80,7 @@ def prelude(root):
     return ["```"] + lines + ["```"]
 
 
-SECTIONS = {"table tokens": tokens, "table scalars": scalars, "table functions": functions, "table ops": ops, "prelude": prelude}
+SECTIONS = {"table tokens": tokens, "table scalars": scalars, "table functions": functions, "table ops": ops, "table limits": limits, "messages": messages, "prelude": prelude}
 
 
 def fill(root, page):
@@ -68,10 +97,6 @@ def check_grammar(root, page):
     for _, t, kind, _ in re.findall(rf"^TOKEN\((\w+),\s*{STRING},\s*(\w+),\s*(\d)\)", text(root / "frontend/token.def"), re.M):
         if kind != "RESERVED" and t not in spelled:
             yield f"the grammar does not mention `{t}`"
-    defined = set(re.findall(r"^(\w+)\s+=", grammar, re.M))
-    for word in set(re.findall(r"(?<![\"\w])([a-z]+)(?![\"\w(])", re.sub(r'"[^"]*"|    .*$|`[^`]*`', "", grammar, flags=re.M))):
-        if word not in defined:
-            yield f"the grammar uses `{word}` but does not define it"
 
 
 def check_examples(page, ulyc):
@@ -80,9 +105,10 @@ def check_examples(page, ulyc):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / f"example{i}.spec"
             path.write_text(example, encoding="utf-8")
-            run = subprocess.run([ulyc, str(path), "-o", str(path.with_suffix(".so"))], capture_output=True, text=True)
-            if run.returncode:
-                yield f"example {i}:\n{run.stderr}"
+            for command in [str(path), "-o", str(path.with_suffix(".so"))], ["fmt", "--check", str(path)]:
+                run = subprocess.run([ulyc, *command], capture_output=True, text=True)
+                if run.returncode:
+                    yield f"example {i}:\n{run.stderr}"
     print(f"{len(examples)} examples")
 
 

@@ -12,7 +12,7 @@ typedef struct token {
 static const char *const words[] = {
 #define TOKEN(id, text, kind, continues) text,
 #include "frontend/token.def"
-#define BUILTIN(name, params, doc) #name,
+#define BUILTIN(name, ...) #name,
 #include "frontend/builtins.def"
 #define SCALAR(id, text, n_args, class, doc) text,
 #include "frontend/scalar.def"
