@@ -44,5 +44,5 @@ uly_status uly_json_read(uly_bytes text, const uly_json_limits *limits, json_t *
     return fault(out_fault, 0, "%llu bytes, at most %llu are read", (unsigned long long)text.len, (unsigned long long)limits->bytes);
   ULY_TRY(check_limits(text, limits, out_fault));
   *out = json_loadb((const char *)text.ptr, (size_t)text.len, JSON_REJECT_DUPLICATES, &error);
-  return *out ? ULY_OK : fault(out_fault, error.position < 0 ? 0 : (uint64_t)error.position, "%s", error.text);
+  return *out ? ULY_OK : fault(out_fault, error.position <= 0 ? 0 : (uint64_t)error.position - 1, "%s", error.text);
 }
