@@ -58,6 +58,7 @@ static uly_probe make_probe(uly_emitter *e, const uly_graph_value *v, const uly_
   uly_layout layout = uly_layout_of(p, &e->ir->names, type);
   uly_operand operand = place->operand;
   operand.access = ULY_READ;
+  uly_op made_by = v->op == ULY_OP_RESULT ? v->operands[0]->op : v->op;
   uly_probe probe = {.value = (uint32_t)v->id,
                      .operand = uly_program_add_operands(p, operand),
                      .dtype = type->tensor.dtype,
@@ -65,7 +66,7 @@ static uly_probe make_probe(uly_emitter *e, const uly_graph_value *v, const uly_
                      .rank = (uint32_t)layout.rank,
                      .offset = ULY_NONE,
                      .axis = ULY_NONE,
-                     .name = uly_program_name(p, uly_str_of(uly_kind_get((uly_kind)v->op).name)),
+                     .name = uly_program_name(p, uly_str_of(uly_kind_get((uly_kind)made_by).name)),
                      .spec_line = v->loc.line,
                      .spec_column = v->loc.column};
   for (int32_t d = 0; d < layout.rank; d++) {

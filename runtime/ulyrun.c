@@ -11,7 +11,7 @@
 
 #include "runtime/base/env.h"
 #include "runtime/base/progress.h"
-#include "runtime/ulyrun_job.h"
+#include "runtime/ulyrun_check.h"
 
 enum { MAX_RANKS = ULY_JOB_MAX_RANKS };
 static const double grace = 0.3; // seconds
@@ -19,6 +19,7 @@ static const double grace = 0.3; // seconds
 typedef struct run {
   uly_run_options options;
   uly_job job;
+  uly_check *check; // NULL without --check
   int n;
   uly_rank_result *results; // [n], seen by all processes
   ulyrt_comm *comms[MAX_RANKS];
@@ -198,26 +199,42 @@ static int report(run *r, uly_status status, uly_error *error) {
   const uly_rank_result *failure = status == ULY_OK ? find_failure(r) : NULL;
   // The command line was in order: what a rank finds wrong then is in the data.
   if (failure) return complain(true, failure->status == ULY_INVALID_ARGUMENT ? ULY_INVALID_INPUT : (uly_status)failure->status, failure->error);
-  if (status != ULY_OK) return complain(true, status, error->text);
+  if (status != ULY_OK) {
+    int code = complain(true, status, error->text);
+    if (r->check) uly_check_show_place(r->check, stderr);
+    return code;
+  }
   status = uly_job_report(&r->job, error);
+  if (r->check) uly_check_report(r->check, stdout);
   if (r->options.stats) print_stats(r);
   return status == ULY_OK ? 0 : complain(true, status, error->text);
+}
+
+static uly_status prepare(run *r, uly_error *error) {
+  ULY_TRY(uly_job_prepare(&r->job, error));
+  return r->options.check ? uly_check_create(&r->job, &r->check, error) : ULY_OK;
 }
 
 // ---- one process of mpirun ----
 
 static uly_status run_mpi_rank(run *r, ulyrt_comm *comm, uly_rank_result *mine, uly_error *error) {
   r->job.n_ranks = r->n;
-  uly_status status = uly_job_prepare(&r->job, error);
-  if (status != ULY_OK) {
-    ulyrt_comm_abort(comm, error->text);
-    return status;
-  }
-  uly_job_run(&r->job, comm, true, mine);
-  if (mine->status != ULY_OK) return uly_fail(error, (uly_status)mine->status, "%s", mine->error);
-  ulyrt_error e = ULYRT_ERROR_INIT;
-  ulyrt_status gathered = ulyrt_comm_all_gather(comm, mine, sizeof *mine, r->results, &e);
-  return gathered == ULYRT_OK ? ULY_OK : uly_fail(error, (uly_status)gathered, "%s", e.text);
+  uly_status status = prepare(r, error);
+  do {
+    if (status == ULY_OK && r->check) status = uly_check_pass(r->check, error);
+    if (status != ULY_OK) {
+      ulyrt_comm_abort(comm, error->text);
+      return status;
+    }
+    *mine = (uly_rank_result){0};
+    uly_job_run(&r->job, comm, true, mine);
+    if (mine->status != ULY_OK) return uly_fail(error, (uly_status)mine->status, "%s", mine->error);
+    ulyrt_error e = ULYRT_ERROR_INIT;
+    ulyrt_status gathered = ulyrt_comm_all_gather(comm, mine, sizeof *mine, r->results, &e);
+    if (gathered != ULYRT_OK) return uly_fail(error, (uly_status)gathered, "%s", e.text);
+    if (r->check) ULY_TRY(uly_check_finish(r->check, r->results, r->n, error));
+  } while (r->check && uly_check_more(r->check));
+  return ULY_OK;
 }
 
 static int run_mpi(run *r, bool speaks) {
@@ -262,11 +279,23 @@ static uly_status choose_transport(const run *r, bool *out_processes, uly_error 
   return uly_fail(error, ULY_INVALID_ARGUMENT, "ULYRT_TRANSPORT is %s: expected local or shm, self for one rank, or mpirun for mpi", name);
 }
 
+// All ranks, once; or once for each part of the reference's values.
+static uly_status run_ranks(run *r, bool processes, uly_error *error) {
+  do {
+    memset(r->results, 0, sizeof *r->results * (size_t)r->n);
+    if (r->check) ULY_TRY(uly_check_pass(r->check, error));
+    ULY_TRY(processes ? run_processes(r, error) : run_threads(r, error));
+    if (!r->check || find_failure(r)) return ULY_OK;
+    ULY_TRY(uly_check_finish(r->check, r->results, r->n, error));
+  } while (uly_check_more(r->check));
+  return ULY_OK;
+}
+
 static int run_here(run *r) {
   uly_error error = {0};
   bool processes;
   r->job.n_ranks = (int32_t)(r->options.procs ? r->options.procs : r->options.ranks);
-  uly_status status = uly_job_prepare(&r->job, &error);
+  uly_status status = prepare(r, &error);
   r->n = r->job.n_ranks;
   if (status == ULY_OK) status = choose_transport(r, &processes, &error);
   if (status != ULY_OK) return complain(true, status, error.text);
@@ -275,7 +304,7 @@ static int run_here(run *r) {
   if (r->results == MAP_FAILED) return complain(true, ULY_EXHAUSTED, "no memory for the results");
   if (r->job.notes.len) fputs(r->job.notes.ptr, stderr);
   uly_progress_start("running");
-  status = processes ? run_processes(r, &error) : run_threads(r, &error);
+  status = run_ranks(r, processes, &error);
   uly_progress_stop();
   int code = report(r, status, &error);
   munmap(r->results, bytes);
@@ -314,6 +343,7 @@ int main(int argc, char **argv) {
   } else {
     code = mpi ? run_mpi(&r, speaks) : run_here(&r);
   }
+  uly_check_destroy(r.check);
   uly_job_destroy(&r.job);
   uly_arena_destroy(arena);
   return code;

@@ -16,7 +16,7 @@ static uly_status take_error(const ulyrt_error *from, ulyrt_status status, uly_e
     if (try_status != ULYRT_OK) return take_error(&e, try_status, error);                                                                                      \
   } while (0)
 
-static bool dtype_of(ulyrt_dtype from, uly_dtype *out) {
+bool uly_job_dtype(ulyrt_dtype from, uly_dtype *out) {
   for (int i = 0; i < ULY_N_DTYPES; i++) {
     const uly_dtype_info *info = uly_dtype_get((uly_dtype)i);
     if (info->dlpack_code == from.code && info->dlpack_bits == from.bits) return *out = (uly_dtype)i, true;
@@ -71,7 +71,7 @@ static uly_status list_tensors(uly_job *job, uly_error *error) {
     t->is_output = info.role == ULYRT_OUTPUT;
     t->id_limit = info.id_limit;
     t->array.rank = info.ndim;
-    if (!dtype_of(info.dtype, &t->dtype)) return uly_fail(error, ULY_UNSUPPORTED, "%s has a dtype that this program does not know", info.name);
+    if (!uly_job_dtype(info.dtype, &t->dtype)) return uly_fail(error, ULY_UNSUPPORTED, "%s has a dtype that this program does not know", info.name);
     t->array.dtype = t->dtype;
   }
   return ULY_OK;
@@ -290,12 +290,12 @@ static uly_status set_weight(uly_job *job, int32_t param, weights_read *read, co
   }
   read->used[i] = true;
   const uly_safetensor *t = uly_weight_files_get(job->weights, i);
-  bool same = dtype_of(info.dtype, &dtype) && holds(t, dtype) && t->array.rank == info.ndim;
+  bool same = uly_job_dtype(info.dtype, &dtype) && holds(t, dtype) && t->array.rank == info.ndim;
   for (int d = 0; same && d < info.ndim; d++) same = t->array.dims[d] == info.dims[d];
   if (!same)
     return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s is %s %s in the file, the model needs %s %s", uly_weight_files_file(job->weights, i), info.name,
                     t->dtype_name, uly_ndarray_shape_text(t->array.rank, t->array.dims, have, sizeof have),
-                    dtype_of(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?", uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
+                    uly_job_dtype(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?", uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
   if (t->array.dtype != dtype) read->converted++, read->from = t->dtype_name, read->to = uly_dtype_get(dtype)->safetensors;
   ulyrt_tensor tensor = tensor_of(&t->array);
   TRY_RT(ulyrt_model_set_param(job->model, info.name, &tensor, ULYRT_BORROW, &e));

@@ -23,6 +23,8 @@ typedef struct uly_job_tensor {
   uly_sourced expected;
 } uly_job_tensor;
 
+struct uly_rank_result;
+
 typedef struct uly_job {
   uly_arena *arena;
   const uly_run_options *options;
@@ -37,7 +39,21 @@ typedef struct uly_job {
   uly_job_tensor *tensors;
   int32_t n_tensors;
   uly_text notes; // for the user, lines
+  void (*see)(void *context, struct uly_rank_result *result, const ulyrt_value *value); // NULL, or what looks at the values of a rank's runs
+  void *see_context;
 } uly_job;
+
+// What a rank found in comparing with a reference: ulyrun_check.h.
+typedef struct uly_check_finding {
+  bool found;
+  int32_t record; // the first value of the reference's that differs
+  double got, want, bound, excess;
+  int64_t index[ULYRT_MAX_DIMS];
+  char step[48];
+  double worst; // error over the value's largest element, and whose
+  int32_t worst_record;
+  double closest; // the largest error over its bound
+} uly_check_finding;
 
 // What a rank brings back.
 typedef struct uly_rank_result {
@@ -48,6 +64,7 @@ typedef struct uly_rank_result {
   int64_t arena_bytes, receive_bytes, weight_bytes;
   int32_t threads;
   double bind_seconds, run_seconds; // the fastest run
+  uly_check_finding finding;
 } uly_rank_result;
 
 // Loads the model and everything around it. ULY_INVALID_ARGUMENT: the command line is wrong. |job| is zeroed, with arena, options and n_ranks set.
@@ -57,6 +74,7 @@ void uly_job_destroy(uly_job *job);
 void uly_job_run(const uly_job *job, ulyrt_comm *comm, bool gather, uly_rank_result *out);
 // "4", or "4 (sp 1, dp 1)" where several axes have several ranks.
 const char *uly_job_rank_name(const uly_job *job, int rank, char *buffer, size_t bytes);
+bool uly_job_dtype(ulyrt_dtype from, uly_dtype *out);
 // Prints, compares and writes the outputs.
 ULY_MUST_USE uly_status uly_job_report(uly_job *job, uly_error *error);
 

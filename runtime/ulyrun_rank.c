@@ -12,6 +12,7 @@ typedef struct part {
 } part;
 
 typedef struct rank_run {
+  uly_rank_result *result;
   const uly_job *job;
   ulyrt_comm *comm;
   ulyrt_instance *instance;
@@ -99,6 +100,11 @@ static uly_status make_part(rank_run *r, int32_t i, uly_error *error) {
   return ULY_OK;
 }
 
+static void see(void *context, const ulyrt_value *value) {
+  const rank_run *r = context;
+  r->job->see(r->job->see_context, r->result, value);
+}
+
 static uly_status bind_model(rank_run *r, uly_error *error) {
   const uly_job *job = r->job;
   int32_t n = ulyrt_model_symbols(job->model), n_sizes = 0;
@@ -115,6 +121,7 @@ static uly_status bind_model(rank_run *r, uly_error *error) {
   options.grid = job->grid;
   options.n_grid = job->n_grid;
   options.threads = (int32_t)job->options->threads;
+  if (job->see) options.watch = see, options.watch_context = r;
   ulyrt_error e = ULYRT_ERROR_INIT;
   ulyrt_status status = ulyrt_bind(job->model, &options, &r->instance, &e);
   free(sizes);
@@ -215,7 +222,7 @@ static uly_status run_model(rank_run *r, bool gather, uly_rank_result *out, uly_
 
 void uly_job_run(const uly_job *job, ulyrt_comm *comm, bool gather, uly_rank_result *out) {
   size_t n = (size_t)job->n_tensors + 1;
-  rank_run r = {.job = job, .comm = comm, .parts = calloc(n, sizeof *r.parts), .tensors = calloc(n, sizeof *r.tensors)};
+  rank_run r = {.job = job, .result = out, .comm = comm, .parts = calloc(n, sizeof *r.parts), .tensors = calloc(n, sizeof *r.tensors)};
   uly_error error = {0};
   uly_status status = r.parts && r.tensors ? run_model(&r, gather, out, &error) : uly_fail(&error, ULY_EXHAUSTED, "no memory to run");
   if (status != ULY_OK && comm) ulyrt_comm_abort(comm, error.text);
