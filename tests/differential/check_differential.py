@@ -1,5 +1,5 @@
-"""Random specs: float64 reference against the kernels on 1, 2, 3 and 5 ranks, whose bits must be equal, and equal to those of the program without fusion (-O0). Memory holds NaN until it
-is written. A spec that fails is printed, shrunk. Usage: check_differential.py BIN [FIRST_SEED [SPECS]]; six entries a spec."""
+"""Random specs: float64 reference against the kernels on 1, 2, 3 and 5 ranks (or, where they split the batch too, on grids), whose bits must be equal, and equal to those of the program
+without fusion (-O0). Memory holds NaN until it is written. A spec that fails is printed, shrunk. Usage: check_differential.py BIN [FIRST_SEED [SPECS]]; six entries a spec."""
 import concurrent.futures
 import os
 import pathlib
@@ -13,6 +13,7 @@ import shrink
 
 SPECS = {"quick": 3, "long": 840}.get(os.environ.get("ULY_TEST_MODE", ""), 50)
 RANKS = [1, 2, 3, 5]
+GRIDS = {1: "sp=1", 2: "dp=2", 3: "sp=2,dp=3", 5: "sp=3,dp=2"}  # in their place
 ROUNDING = 2e-6  # of the largest value, on top of what noise does in the reference
 
 
@@ -34,15 +35,17 @@ def call(kind, *args):
 class Case:
     """An entry of a compiled spec, from the line that reference_case prints: e0 <x0 >o0=1e-6."""
 
-    def __init__(self, tools, folder, line):
+    def __init__(self, tools, folder, line, grid):
         words = line.split()
+        self.grid = grid
         self.tools, self.folder, self.name = tools, folder, words[0]
         self.inputs = [w[1:] for w in words if w[0] == "<"]
         self.results = {w[1:].split("=")[0]: float(w.split("=")[1]) for w in words if w[0] == ">"}
 
     def run(self, kind, model, ranks, *more):
         files = self.folder / self.name
-        args = [self.tools / "ulyrun", self.folder / model, "--entry", self.name, "--ranks", ranks, "--threads", 1, "--weights", f"{files}.weights.safetensors", *more]
+        where = ["--grid", GRIDS[ranks]] if self.grid else ["--ranks", ranks]
+        args = [self.tools / "ulyrun", self.folder / model, "--entry", self.name, *where, "--threads", 1, "--weights", f"{files}.weights.safetensors", *more]
         for x in self.inputs:
             args += ["--input", f"{x}=@{files}.inputs.safetensors:{x}"]
         return call(kind, *args)
@@ -92,7 +95,7 @@ def check_text(tools, text, spec, only=None):
         except Failure as failure:
             return {"": failure}
         for i, line in enumerate(lines):
-            case = Case(tools, folder, line)
+            case = Case(tools, folder, line, "dp(" in text)
             try:
                 hashes = case.values()
                 for ranks in RANKS[1:]:

@@ -19,7 +19,7 @@ class Spec:
         rng = self.rng
         many = rng.random() < 0.25
         self.sizes = {"B": rng.choice([1, 1, 2] if many else [1, 2, 2, 3, 5]), "S": rng.choice(MANY_ROWS if many else ROWS), "T": rng.choice(MANY_ROWS if many and rng.random() < 0.3 else ROWS)}
-        self.grid = rng.choice(["sp(S)", "sp(S)", "sp(S, T)"])
+        self.grid = rng.choice(["sp(S)", "sp(S)", "sp(S, T)", "sp(S, T), dp(B)", "dp(B), sp(S)"])
         self.level = rng.choice(["x86-64-v3", "x86-64-v4"])
         for _ in range(rng.randrange(3)):
             self.add_function()
