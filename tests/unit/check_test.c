@@ -225,8 +225,9 @@ static void bodies_are_copied_where_they_differ(void **state) {
 
 static void nested_loops_copy_the_one_that_differs(void **state) {
   (void)state;
-  const char *spec = HEAD "model m(x: [S, 4]) -> [S, 4] { y = x\n repeat 3 as i { repeat 4 as j { y = y * %s } }\n return y }\n";
-  uly_graph *inner = graph_of(uly_str_format(arena, spec, "(1.0 + j % 2)").ptr), *outer = graph_of(uly_str_format(arena, spec, "(1.0 + i)").ptr);
+  const char *spec = HEAD "model m(x: [S, 4]) -> [S, 4] { y = x\n repeat 3 as i { repeat 4 as j { y = %s } }\n return y }\n";
+  uly_graph *inner = graph_of(uly_str_format(arena, spec, "if j % 2 == 0 then exp(y) else sin(y)").ptr);
+  uly_graph *outer = graph_of(uly_str_format(arena, spec, "if i == 0 then exp(y) else if i == 1 then sin(y) else cos(y)").ptr);
   assert_int_equal(count_op(&inner->entries[0].body, ULY_OP_REPEAT), 2);
   assert_int_equal(count_op(&inner->entries[0].body, ULY_OP_MAP), 2);
   assert_int_equal(count_op(&outer->entries[0].body, ULY_OP_REPEAT), 3);
