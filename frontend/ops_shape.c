@@ -174,19 +174,28 @@ static bool join_last(uly_call *call, int32_t i, uly_tensor_type *type) {
   return false;
 }
 
+// What is made of parameters alone takes the dtype of the first activation.
+static bool concat_dtypes(uly_call *call) {
+  int32_t strong = 0;
+  while (strong < call->n && call->args[strong].weak) strong++;
+  if (strong == call->n) return true;
+  uly_dtype dtype = call->args[strong].u.tensor->type.dtype;
+  for (int32_t i = 0; i < call->n; i++)
+    if (call->args[i].weak && uly_dtype_get(dtype)->is_float) call->args[i] = uly_map_cast(call->c, call->locs[i], call->args[i], dtype);
+  return false;
+}
+
 uly_value uly_build_concat(uly_call *call) {
-  uly_graph_value *operands[ULY_MAX_ARGS];
-  bool weak = true;
-  uly_tensor_type type;
-  for (int32_t i = 0; i < call->n; i++) {
+  uly_graph_value *operands[ULY_MAX_OPERANDS];
+  _Static_assert((int)ULY_MAX_ARGS <= (int)ULY_MAX_OPERANDS, "an operand for every argument");
+  for (int32_t i = 0; i < call->n; i++)
     if (!uly_call_rank(call, i, 1, ULY_GRAPH_MAX_DIMS)) return uly_poison();
-    operands[i] = call->args[i].u.tensor;
-    weak &= call->args[i].weak;
-  }
-  type = operands[0]->type;
+  bool weak = concat_dtypes(call);
+  uly_tensor_type type = call->args[0].u.tensor->type;
   for (int32_t i = 1; i < call->n; i++)
     if (!join_last(call, i, &type)) return uly_poison();
   if (call->n == 1) return call->args[0];
+  for (int32_t i = 0; i < call->n; i++) operands[i] = call->args[i].u.tensor;
   return uly_build_tensor(uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n), weak);
 }
 
