@@ -22,7 +22,7 @@ static bool allowed(const attention_case *c, int64_t b, int64_t h, int64_t q, in
   return attention_allowed(c->spec.mask, c->spec.mask_a, c->spec.mask_b, documents, h, q, k);
 }
 
-static attention_tensor place(const attention_spec *s, uly_guarded *memory, int64_t rows, int64_t heads, int64_t width) {
+static attention_tensor place(const attention_spec *s, uly_guarded *memory, int64_t *out_n, int64_t rows, int64_t heads, int64_t width) {
   const int64_t gap = s->layout == LAYOUT_GAPS ? 3 : 0;
   attention_tensor t = {.head = width};
   int64_t n;
@@ -36,6 +36,7 @@ static attention_tensor place(const attention_spec *s, uly_guarded *memory, int6
     n = rows && heads ? (rows - 1) * t.row + (s->b - 1) * t.batch + heads * width : 0;
   }
   *memory = uly_guarded_create((size_t)n * 4, s->at_end);
+  *out_n = n;
   t.data = memory->data;
   return t;
 }
@@ -43,13 +44,14 @@ static attention_tensor place(const attention_spec *s, uly_guarded *memory, int6
 static void place_tensors(attention_case *c) {
   const attention_spec *s = &c->spec;
   if (s->layout != LAYOUT_MESSAGE) {
-    c->q = place(s, &c->q_memory, s->s, s->h, s->dh);
-    c->k = place(s, &c->k_memory, s->t, c->n_kv, s->dh);
-    c->v = place(s, &c->v_memory, s->t, c->n_kv, s->dv);
+    c->q = place(s, &c->q_memory, &c->n_q, s->s, s->h, s->dh);
+    c->k = place(s, &c->k_memory, &c->n_k, s->t, c->n_kv, s->dh);
+    c->v = place(s, &c->v_memory, &c->n_v, s->t, c->n_kv, s->dv);
     return;
   }
   const int64_t cols = (s->h + c->n_kv) * s->dh + c->n_kv * s->dv;
-  c->q_memory = uly_guarded_create((size_t)(s->s * s->b * cols) * 4, s->at_end);
+  c->n_q = s->s * s->b * cols;
+  c->q_memory = uly_guarded_create((size_t)c->n_q * 4, s->at_end);
   float *data = c->q_memory.data;
   c->q = (attention_tensor){data, s->b * cols, cols, s->dh};
   c->k = (attention_tensor){data + s->h * s->dh, s->b * cols, cols, s->dh};
@@ -58,12 +60,18 @@ static void place_tensors(attention_case *c) {
 
 static float *element(attention_tensor t, int64_t row, int64_t b, int64_t h) { return t.data + row * t.row + b * t.batch + h * t.head; }
 
-static void fill(attention_tensor t, int64_t rows, int64_t batch, int64_t heads, int64_t width, double spread, uint64_t seed, int64_t but) {
+static float stored(uly_dtype dtype, double value) {
+  uint32_t element;
+  uly_dtype_store(dtype, &element, 0, value);
+  return (float)uly_dtype_load(dtype, &element, 0);
+}
+
+static void fill(uly_dtype dtype, attention_tensor t, int64_t rows, int64_t batch, int64_t heads, int64_t width, double spread, uint64_t seed, int64_t but) {
   for (int64_t r = 0; r < rows; r++)
     for (int64_t b = 0; b < batch; b++)
       for (int64_t h = 0; h < heads; h++)
         for (int64_t d = 0; d < width; d++) {
-          float x = (float)(uly_bits_normal(&seed) * spread);
+          float x = stored(dtype, uly_bits_normal(&seed) * spread);
           if (r != but) element(t, r, b, h)[d] = x;
         }
 }
@@ -113,9 +121,9 @@ attention_case attention_case_create(const attention_spec *spec) {
   c.scale = 1 / sqrt((double)s->dh);
   place_tensors(&c);
   fill_captures(&c);
-  fill(c.q, s->s, s->b, s->h, s->dh, s->spread, s->seed, -1);
-  fill(c.k, s->t, s->b, c.n_kv, s->dh, 1, s->seed + 1, -1);
-  fill(c.v, s->t, s->b, c.n_kv, s->dv, 1, s->seed + 2, -1);
+  fill(s->dtype, c.q, s->s, s->b, s->h, s->dh, s->spread, s->seed, -1);
+  fill(s->dtype, c.k, s->t, s->b, c.n_kv, s->dh, 1, s->seed + 1, -1);
+  fill(s->dtype, c.v, s->t, s->b, c.n_kv, s->dv, 1, s->seed + 2, -1);
   if (s->plant) plant(&c);
   const int64_t n = s->b * s->h * s->s;
   c.oracle = zeros(n * s->dv, sizeof(double));
@@ -150,7 +158,7 @@ static outputs create_outputs(const attention_spec *s, int64_t rows, int64_t hea
   }
   o.first[s->n_outputs] = rows;
   for (int i = 0; i < s->n_outputs; i++) {
-    o.memory[i] = uly_guarded_create((size_t)((o.first[i + 1] - o.first[i]) * o.stride) * 4, s->at_end);
+    o.memory[i] = uly_guarded_create((size_t)((o.first[i + 1] - o.first[i]) * o.stride * uly_dtype_bytes(s->dtype)), s->at_end);
     o.p[i] = o.memory[i].data;
   }
   return o;
@@ -160,22 +168,41 @@ static void collect(const attention_spec *s, const outputs *o, int64_t rows, int
   int part = 0;
   for (int64_t r = 0; r < rows; r++) {
     while (r >= o->first[part + 1]) part++;
-    const float *row = (const float *)o->p[part] + (r - o->first[part]) * o->stride;
+    const char *row = (const char *)o->p[part] + (r - o->first[part]) * o->stride * uly_dtype_bytes(s->dtype);
     for (int64_t b = 0; b < s->b; b++)
       for (int64_t h = 0; h < heads; h++) {
         float *to = out + ((h * rows + r) * s->b + b) * (s->dv + 1);
-        memcpy(to, row + (b * heads + h) * s->dv, (size_t)s->dv * 4);
+        uly_dtype_convert(s->dtype, row + (b * heads + h) * s->dv * uly_dtype_bytes(s->dtype), ULY_F32, to, s->dv);
         to[s->dv] = s->lse ? ((const float *)o->lse.data)[(b * rows + r) * heads + h] : 0;
       }
   }
+}
+
+// q, k and v as the kernel gets them: copies in the dtype, between guards as the originals are.
+typedef struct inputs {
+  uly_guarded q, k, v;
+} inputs;
+
+static uly_guarded narrowed(const attention_spec *s, const uly_guarded *from, int64_t n) {
+  uly_guarded to = uly_guarded_create((size_t)(n * uly_dtype_bytes(s->dtype)), s->at_end);
+  if (n) uly_dtype_convert(ULY_F32, from->data, s->dtype, to.data, n);
+  return to;
+}
+
+static void *input(const attention_case *c, const uly_guarded *copy, const uly_guarded *of, const float *at) {
+  return (char *)copy->data + (at - (const float *)of->data) * uly_dtype_bytes(c->spec.dtype);
 }
 
 static void call_kernel(const attention_case *c, uly_kernel kernel, const uly_bits_variant *v, outputs *o) {
   const attention_spec *s = &c->spec;
   int32_t *shifted = zeros(s->b, 4);
   for (int64_t b = 0; b < s->b; b++) shifted[b] = (int32_t)(offsets(c)[b] + v->first_row);
-  void *q = element(c->q, v->first_row, 0, v->first_head), *table = (float *)c->table_memory.data + v->first_row * s->t;
-  void *k = c->k.data, *vv = c->v.data, *sink = c->sink_memory.data, *lse = o->lse.data, *documents = c->documents_memory.data, *offset = shifted;
+  const bool message = s->layout == LAYOUT_MESSAGE;
+  inputs in = {narrowed(s, &c->q_memory, c->n_q), narrowed(s, &c->k_memory, c->n_k), narrowed(s, &c->v_memory, c->n_v)};
+  void *q = input(c, &in.q, &c->q_memory, element(c->q, v->first_row, 0, v->first_head));
+  void *k = message ? input(c, &in.q, &c->q_memory, c->k.data) : in.k.data, *vv = message ? input(c, &in.q, &c->q_memory, c->v.data) : in.v.data;
+  void *table = (float *)c->table_memory.data + v->first_row * s->t;
+  void *sink = c->sink_memory.data, *lse = o->lse.data, *documents = c->documents_memory.data, *offset = shifted;
   const uly_arg op[HOOK_N_OPS] = {[ULY_ATTENTION_Q] = {&q, 1},
                                   [ULY_ATTENTION_K] = {&k, 1},
                                   [ULY_ATTENTION_V] = {&vv, 1},
@@ -220,6 +247,7 @@ static void call_kernel(const attention_case *c, uly_kernel kernel, const uly_bi
   const uly_call call = {.op = op, .val = val, .n_peers = s->n_outputs};
   const int64_t items = s->b * v->n_heads * uly_cdiv(v->n_rows, ULY_ATTENTION_ITEM_ROWS);
   uly_bits_run(kernel, &call, items, (size_t)uly_attention_scratch(s->dh, s->dv), v->n_threads, v->seed);
+  uly_guarded_destroy(&in.q), uly_guarded_destroy(&in.k), uly_guarded_destroy(&in.v);
   free(shifted);
 }
 
@@ -231,15 +259,16 @@ void attention_case_run(attention_case *c, uly_kernel kernel, const uly_bits_var
                                               .dv = s->dv,
                                               .group = s->group,
                                               .scale = c->scale,
+                                              .dtype = s->dtype,
                                               .has_score = s->score != SCORE_NONE,
                                               .has_mask = s->mask != MASK_FULL,
                                               .has_sink = s->sink,
                                               .has_lse = s->lse});
-  if (v->other_rows) fill(c->q, s->s, s->b, s->h, s->dh, s->spread * 4, v->other_rows, v->keep);
+  if (v->other_rows) fill(s->dtype, c->q, s->s, s->b, s->h, s->dh, s->spread * 4, v->other_rows, v->keep);
   outputs o = create_outputs(s, v->n_rows, v->n_heads);
   call_kernel(c, kernel, v, &o);
   collect(s, &o, v->n_rows, v->n_heads, out);
   for (int i = 0; i < s->n_outputs; i++) uly_guarded_destroy(&o.memory[i]);
   uly_guarded_destroy(&o.lse);
-  if (v->other_rows) fill(c->q, s->s, s->b, s->h, s->dh, s->spread, s->seed, -1);
+  if (v->other_rows) fill(s->dtype, c->q, s->s, s->b, s->h, s->dh, s->spread, s->seed, -1);
 }

@@ -3,6 +3,7 @@
 #ifndef ULY_TESTS_NUMERICS_ATTENTION_CASE_H
 #define ULY_TESTS_NUMERICS_ATTENTION_CASE_H
 
+#include "runtime/base/dtype.h"
 #include "tests/numerics/attention_native.h"
 #include "tests/numerics/attention_rules.h"
 #include "tests/numerics/bits_harness.h"
@@ -23,12 +24,13 @@ typedef struct attention_spec {
   int64_t offset;
   int n_outputs;
   unsigned plant;
-  double spread; // of q: large makes sharp scores
+  double spread;   // of q: large makes sharp scores
+  uly_dtype dtype; // of q, k, v and o
   uint64_t seed;
 } attention_spec;
 
 typedef struct attention_tensor {
-  float *data;
+  float *data; // values that the dtype holds; the kernel sees them in it
   int64_t row, batch, head;
 } attention_tensor;
 
@@ -37,6 +39,7 @@ typedef struct attention_case {
   int64_t n_kv, k0;
   double scale;
   attention_tensor q, k, v;
+  int64_t n_q, n_k, n_v; // elements of the memories below; a message has all in the first
   uly_guarded q_memory, k_memory, v_memory, sink_memory, offset_memory, documents_memory, table_memory;
   double *oracle, *oracle_lse; // [b][h][s][dv], [b][h][s]
   float *naive;                // as oracle
@@ -51,6 +54,7 @@ void attention_case_run(attention_case *c, uly_kernel kernel, const uly_bits_var
 
 typedef struct attention_error {
   double worst, naive_worst; // largest difference from the oracle
+  double largest;            // number of the oracle
   double squares, naive_squares;
   double lse_worst;       // relative to max(1, |lse|)
   int64_t n, n_nan_wrong; // numbers compared; NaN or infinite where the oracle is not, or the reverse

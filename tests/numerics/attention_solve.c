@@ -114,6 +114,7 @@ static void compare_number(attention_error *e, double exact, double naive, doubl
   }
   const double d = fabs(got - exact), n = isfinite(naive) ? fabs(naive - exact) : 0;
   e->worst = fmax(e->worst, d);
+  e->largest = fmax(e->largest, fabs(exact));
   e->naive_worst = fmax(e->naive_worst, n);
   e->squares += d * d;
   e->naive_squares += n * n;

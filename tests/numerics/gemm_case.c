@@ -35,8 +35,20 @@ static float number(const gemm_case *c, uint64_t what, int64_t i, int64_t j) {
   uint64_t h = mix(c->seed ^ mix(what + mix((uint64_t)i + mix((uint64_t)j))));
   return (float)(int32_t)(uint32_t)(h >> 32) * 0x1p-31f;
 }
-float gemm_x(const gemm_case *c, int64_t id, int64_t k) { return number(c, 1, id, k); }
-float gemm_w(const gemm_case *c, int64_t part, bool second, int64_t column, int64_t k) { return number(c, 100 + 2 * (uint64_t)part + second, column, k); }
+static float stored(uly_dtype dtype, float value) {
+  uint32_t element;
+  if (dtype == ULY_F32) return value;
+  uly_dtype_store(dtype, &element, 0, (double)value);
+  return (float)uly_dtype_load(dtype, &element, 0);
+}
+static void put(uly_dtype dtype, void *to, int64_t i, float value) {
+  if (dtype == ULY_F32) ((float *)to)[i] = value;
+  else uly_dtype_store(dtype, to, i, (double)value);
+}
+float gemm_x(const gemm_case *c, int64_t id, int64_t k) { return stored(c->x == ULY_F32 ? c->values : c->x, number(c, 1, id, k)); }
+float gemm_w(const gemm_case *c, int64_t part, bool second, int64_t column, int64_t k) {
+  return stored(c->w == ULY_F32 ? c->values : c->w, number(c, 100 + 2 * (uint64_t)part + second, column, k));
+}
 float gemm_bias(const gemm_case *c, int64_t part, int64_t column) { return number(c, 200 + (uint64_t)part, column, 0); }
 float gemm_residual(const gemm_case *c, int64_t part, int64_t id, int64_t column) { return number(c, 300 + (uint64_t)part, id, column); }
 float gemm_cos(const gemm_case *c, int64_t id, int64_t pair) { return number(c, 2, id, pair); }
@@ -52,18 +64,20 @@ typedef struct memory {
   uly_guarded all[MAX_MEMORY];
 } memory;
 
-static float *floats(memory *m, int64_t n) {
+static void *elements(memory *m, uly_dtype dtype, int64_t n) {
+  size_t bytes = (size_t)(n * uly_dtype_bytes(dtype));
   assert_true(m->n < MAX_MEMORY);
   if (n > SPARSE) {
-    size_t bytes = (size_t)n * 4;
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_true(p != MAP_FAILED);
     m->all[m->n++] = (uly_guarded){p, p, bytes};
     return p;
   }
-  m->all[m->n] = uly_guarded_create((size_t)n * 4, m->at_end);
+  m->all[m->n] = uly_guarded_create(bytes, m->at_end);
   return m->all[m->n++].data;
 }
+
+static float *floats(memory *m, int64_t n) { return elements(m, ULY_F32, n); }
 
 // ---- operands ---------------------------------------------------------------------------------------------------------------------------------
 
@@ -99,10 +113,10 @@ static void add_x(const gemm_case *c, gemm_call *g) {
   g->op[ULY_GEMM_X].n = c->n_segments;
   for (int64_t i = 0, k0 = 0; i < c->n_segments; k0 += c->segment[i++]) {
     place at = draw_place(&g->random, c, c->segment[i]);
-    float *x = floats(&g->memory, at.n);
+    void *x = elements(&g->memory, c->x, at.n);
     for (int64_t s = 0; s < c->s; s++)
       for (int64_t b = 0; b < c->b; b++)
-        for (int64_t k = 0; k < c->segment[i]; k++) x[s * at.s + b * at.b + k] = gemm_x(c, row_id(c, s, b), k0 + k);
+        for (int64_t k = 0; k < c->segment[i]; k++) put(c->x, x, s * at.s + b * at.b + k, gemm_x(c, row_id(c, s, b), k0 + k));
     g->p[ULY_GEMM_X][i] = x;
     g->v[ULY_GEMM_X_S][i] = at.s;
     g->v[ULY_GEMM_X_B][i] = at.b;
@@ -110,21 +124,22 @@ static void add_x(const gemm_case *c, gemm_call *g) {
   }
 }
 
-static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g, int64_t part, float *to) {
+static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g, int64_t part, void *to) {
   const gemm_part *p = &c->parts[part];
   int64_t columns = gemm_columns(c, part), panels = uly_part_panels(p->mode, p->n_groups, p->group, p->rope);
   bool pair = p->mode == ULY_GEMM_PAIR;
   void *w[2] = {NULL, NULL};
   for (int second = 0; second <= pair; second++) {
-    float *rows = floats(&g->memory, columns * c->k);
+    void *rows = elements(&g->memory, c->w, columns * c->k);
     for (int64_t n = 0; n < columns; n++)
-      for (int64_t k = 0; k < c->k; k++) rows[n * c->k + k] = gemm_w(c, part, second, n, k);
+      for (int64_t k = 0; k < c->k; k++) put(c->w, rows, n * c->k + k, gemm_w(c, part, second, n, k));
     w[second] = rows;
   }
   uly_pack_k = c->k;
   uly_pack_mode = p->mode;
   uly_pack_group = p->group;
   uly_pack_rope = p->rope;
+  uly_pack_dtype = c->w;
   void *out = to;
   uly_arg op[ULY_PACK_N_OPS] = {{&w[0], 1}, {&w[1], pair}, {&out, 1}};
   for (int64_t lo = 0, hi; lo < panels; lo = hi) {
@@ -133,31 +148,35 @@ static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g
   }
 }
 
-// Padding lanes are zeros; a NaN there must not matter.
-static void poison_padding(const gemm_case *c, gemm_call *g, int64_t part, float *w) {
+// Where lane |l| of term |k| stands in a panel, as kernel_abi.h has it.
+static int64_t lane_at(const gemm_case *c, int64_t k, int64_t l) { return c->w == ULY_BF16 ? (k / 2 * ULY_PANEL + l) * 2 + k % 2 : k * ULY_PANEL + l; }
+
+// Padding lanes are zeros, and so is the term behind an odd last one of bf16; a NaN in a lane must not matter.
+static void poison_padding(const gemm_case *c, gemm_call *g, int64_t part, char *w) {
   const gemm_part *p = &c->parts[part];
   int64_t panels = uly_part_panels(p->mode, p->n_groups, p->group, p->rope);
   bool poison = uly_bits_range(&g->random, 0, 1);
   for (int64_t i = 0; i < panels; i++) {
-    int64_t lanes = uly_panel_at(p->mode, p->group, p->rope, i % (panels / p->n_groups)).n;
-    for (int64_t k = 0; k < c->k; k++)
-      for (int64_t l = lanes; l < ULY_PANEL; l++) {
-        float *lane = w + (i * c->k + k) * ULY_PANEL + l;
-        if (*lane != 0.0f) fail_msg("padding of panel %lld is %a", (long long)i, (double)*lane);
-        if (poison) *lane = NAN;
+    int64_t lanes = uly_panel_at(p->mode, p->group, p->rope, i % (panels / p->n_groups)).n, terms = c->k + (c->w == ULY_BF16 && c->k % 2);
+    char *panel = w + i * uly_panel_bytes(c->k, uly_dtype_bytes(c->w));
+    for (int64_t k = 0; k < terms; k++)
+      for (int64_t l = k < c->k ? lanes : 0; l < ULY_PANEL; l++) {
+        double lane = uly_dtype_load(c->w, panel, lane_at(c, k, l));
+        if (lane != 0.0) fail_msg("padding of panel %lld is %a", (long long)i, lane);
+        if (poison && l >= lanes) uly_dtype_store(c->w, panel, lane_at(c, k, l), (double)NAN);
       }
   }
 }
 
 static void add_w(const gemm_case *c, const gemm_native *level, gemm_call *g) {
-  int64_t panels = 0;
+  int64_t panels = 0, bytes = uly_panel_bytes(c->k, uly_dtype_bytes(c->w));
   for (int64_t p = 0; p < c->n_parts; p++) panels += uly_part_panels(c->parts[p].mode, c->parts[p].n_groups, c->parts[p].group, c->parts[p].rope);
-  float *w = floats(&g->memory, panels * c->k * ULY_PANEL);
+  char *w = elements(&g->memory, c->w, panels * bytes / uly_dtype_bytes(c->w));
   g->p[ULY_GEMM_W][0] = w;
   for (int64_t p = 0; p < c->n_parts; p++) {
     pack_part(c, level, g, p, w);
     poison_padding(c, g, p, w);
-    w += uly_part_panels(c->parts[p].mode, c->parts[p].n_groups, c->parts[p].group, c->parts[p].rope) * c->k * ULY_PANEL;
+    w += uly_part_panels(c->parts[p].mode, c->parts[p].n_groups, c->parts[p].group, c->parts[p].rope) * bytes;
   }
 }
 
@@ -197,7 +216,7 @@ static void add_epilogue(const gemm_case *c, gemm_call *g, int64_t p) {
 static void add_out(const gemm_case *c, gemm_call *g) {
   for (int64_t p = 0; !c->n_peers && p < c->n_parts; p++) {
     place at = draw_place(&g->random, c, gemm_columns(c, p));
-    g->p[ULY_GEMM_OUT + p][0] = floats(&g->memory, g->out_n[p] = at.n);
+    g->p[ULY_GEMM_OUT + p][0] = elements(&g->memory, c->out, g->out_n[p] = at.n);
     g->v[ULY_GEMM_OUT_S + p][0] = at.s;
     g->v[ULY_GEMM_OUT_B + p][0] = at.b;
   }
@@ -211,7 +230,7 @@ static void add_out(const gemm_case *c, gemm_call *g) {
       columns += c->gn[p][peer] * c->parts[p].group;
     }
     place at = draw_place(&g->random, c, columns);
-    g->p[ULY_GEMM_OUT][peer] = floats(&g->memory, g->out_n[peer] = at.n);
+    g->p[ULY_GEMM_OUT][peer] = elements(&g->memory, c->out, g->out_n[peer] = at.n);
     g->v[ULY_GEMM_OUT_S][peer] = at.s;
     g->v[ULY_GEMM_OUT_B][peer] = at.b;
   }
@@ -221,38 +240,42 @@ static void set_constants(const gemm_case *c) {
   uly_gemm_k = c->k;
   uly_gemm_n_parts = c->n_parts;
   uly_gemm_message = c->n_peers > 0;
+  uly_gemm_x_dtype = c->x;
+  uly_gemm_w_dtype = c->w;
   for (int64_t p = 0; p < ULY_GEMM_MAX_PARTS; p++) {
     uly_gemm_part_mode[p] = c->parts[p].mode;
     uly_gemm_part_n_groups[p] = c->parts[p].n_groups;
     uly_gemm_part_group[p] = c->parts[p].group;
     uly_gemm_part_rope[p] = c->parts[p].rope;
     uly_gemm_part_has_epilogue[p] = c->parts[p].epilogue != GEMM_NONE;
+    uly_gemm_part_dtype[p] = c->out;
   }
 }
 
 // ---- results ----------------------------------------------------------------------------------------------------------------------------------
 
+static uint32_t bits_at(const gemm_case *c, const void *p, int64_t i) { return c->out == ULY_F32 ? ((const uint32_t *)p)[i] : ((const uint16_t *)p)[i]; }
+static uint32_t blank_of(const gemm_case *c, const gemm_call *g) { return c->out == ULY_F32 ? g->blank : g->blank & 0xffff; }
+
 // Takes one element out of an output, once.
-static void take(const gemm_call *g, float *from, float *to, bool again) {
-  uint32_t now, before;
-  memcpy(&now, from, 4);
-  memcpy(&before, to, 4);
-  if (now == g->blank) fail_msg("an element of the result was not written");
-  if (again && now != before) fail_msg("two peers were sent different values: %a and %a", (double)*from, (double)*to);
-  *to = *from;
-  memcpy(from, &g->blank, 4);
+static void take(const gemm_case *c, const gemm_call *g, void *from, int64_t i, float *to, bool again) {
+  float value = c->out == ULY_F32 ? ((const float *)from)[i] : (float)uly_dtype_load(c->out, from, i);
+  if (bits_at(c, from, i) == blank_of(c, g)) fail_msg("an element of the result was not written");
+  if (again && memcmp(&value, to, sizeof value) != 0) fail_msg("two peers were sent different values: %a and %a", (double)value, (double)*to);
+  *to = value;
+  memcpy((char *)from + i * uly_dtype_bytes(c->out), &g->blank, (size_t)uly_dtype_bytes(c->out));
 }
 
 static void take_row(const gemm_case *c, gemm_call *g, int64_t p, int64_t s, int64_t b, float *to) {
   int64_t group = c->parts[p].group, columns = gemm_columns(c, p);
   for (int64_t n = 0; n < columns; n++) {
     bool seen = false;
-    if (!c->n_peers) take(g, (float *)g->p[ULY_GEMM_OUT + p][0] + s * g->v[ULY_GEMM_OUT_S + p][0] + b * g->v[ULY_GEMM_OUT_B + p][0] + n, to + n, false);
+    if (!c->n_peers) take(c, g, g->p[ULY_GEMM_OUT + p][0], s * g->v[ULY_GEMM_OUT_S + p][0] + b * g->v[ULY_GEMM_OUT_B + p][0] + n, to + n, false);
     for (int64_t peer = 0; peer < c->n_peers; peer++) {
       int64_t at = n - c->g0[p][peer] * group;
       if (at < 0 || at >= c->gn[p][peer] * group) continue;
       at += s * g->v[ULY_GEMM_OUT_S][peer] + b * g->v[ULY_GEMM_OUT_B][peer] + g->v[ULY_GEMM_OUT_C + p][peer];
-      take(g, (float *)g->p[ULY_GEMM_OUT][peer] + at, to + n, seen);
+      take(c, g, g->p[ULY_GEMM_OUT][peer], at, to + n, seen);
       seen = true;
     }
   }
@@ -260,12 +283,9 @@ static void take_row(const gemm_case *c, gemm_call *g, int64_t p, int64_t s, int
 
 static void check_untouched(const gemm_case *c, const gemm_call *g) {
   for (int64_t p = 0; p < (c->n_peers ? c->n_peers : c->n_parts); p++) {
-    const float *out = c->n_peers ? g->p[ULY_GEMM_OUT][p] : g->p[ULY_GEMM_OUT + p][0];
-    for (int64_t i = 0; i < g->out_n[p]; i++) {
-      uint32_t bits;
-      memcpy(&bits, out + i, 4);
-      if (bits != g->blank) fail_msg("element %lld of output %lld was written and is no result", (long long)i, (long long)p);
-    }
+    const void *out = c->n_peers ? g->p[ULY_GEMM_OUT][p] : g->p[ULY_GEMM_OUT + p][0];
+    for (int64_t i = 0; i < g->out_n[p]; i++)
+      if (bits_at(c, out, i) != blank_of(c, g)) fail_msg("element %lld of output %lld was written and is no result", (long long)i, (long long)p);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/dtype.h"
 #include "runtime/kernel_abi.h"
 #include "tests/numerics/gemm_native.h"
 
@@ -22,6 +23,8 @@ typedef struct gemm_part {
 typedef struct gemm_case {
   uint64_t seed; // of weights and values
   int64_t k, s, b, n_parts, n_segments, n_peers; // n_peers 0: plain output
+  uly_dtype x, w, out; // f32, bf16 or f16
+  uly_dtype values;    // that x and w are rounded to where they are f32
   gemm_part parts[ULY_GEMM_MAX_PARTS];
   int64_t segment[GEMM_MAX_PEERS];
   int64_t g0[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS], gn[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS];
@@ -30,7 +33,7 @@ typedef struct gemm_case {
   uint64_t layout;            // seed of strides, of how items are split, and of which side of a page memory lies
 } gemm_case;
 
-// Values of a case.
+// Values of a case, those of x and w as they are stored.
 float gemm_x(const gemm_case *c, int64_t id, int64_t k);
 float gemm_w(const gemm_case *c, int64_t part, bool second, int64_t column, int64_t k);
 float gemm_bias(const gemm_case *c, int64_t part, int64_t column);
@@ -43,7 +46,7 @@ int64_t gemm_columns(const gemm_case *c, int64_t part);
 // Cuts K into |n| segments, and the groups of every part into shares of |n_peers| (parts after the first get what their share of the first needs).
 void gemm_cut(gemm_case *c, uint64_t *r, int64_t n_segments, int64_t n_peers);
 
-// Packs and runs. out[part] is [rows][columns], freed by the caller. Fails the running cmocka test where memory was written that is not the result, or peers
+// Packs and runs. out[part] is [rows][columns], widened to f32, freed by the caller. Fails the running cmocka test where memory was written that is not the result, or peers
 // were given different values.
 void gemm_run(const gemm_case *c, const gemm_native *level, float *out[ULY_GEMM_MAX_PARTS]);
 

@@ -28,4 +28,7 @@ vf uly_hook_gemm_epilogue(const uly_call *call, int32_t part, int64_t i0, int64_
   return y;
 }
 
-const gemm_native NAME(gemm_native, ULY_LEVEL) = {"x86-64-" TEXT(ULY_LEVEL), uly_gemm, uly_pack};
+static void store_lanes(int64_t dtype, void *to, int64_t n, const float *from) { lane_store(dtype, to, n, vf_load(from)); }
+static void load_lanes(int64_t dtype, const void *from, int64_t n, float *to) { vf_store(to, lane_load(dtype, from, n)); }
+
+const gemm_native NAME(gemm_native, ULY_LEVEL) = {"x86-64-" TEXT(ULY_LEVEL), uly_gemm, uly_pack, VL, store_lanes, load_lanes};

@@ -9,6 +9,10 @@
 typedef struct gemm_native {
   const char *name;
   uly_kernel gemm, pack;
+  int64_t lanes;
+  // The first |n| lanes, from f32 to memory of a dtype and back.
+  void (*store)(int64_t dtype, void *to, int64_t n, const float *from);
+  void (*load)(int64_t dtype, const void *from, int64_t n, float *to);
 } gemm_native;
 extern const gemm_native gemm_native_v3, gemm_native_v4;
 

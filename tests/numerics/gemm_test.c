@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <xmmintrin.h>
 
 #include "runtime/reference/reference.h"
 #include "tests/numerics/bits_harness.h"
@@ -110,6 +111,7 @@ static oracle expect(const gemm_case *c, int64_t part, uint64_t *r) {
   dot_rows(c, part, false, &o, o.value, o.bound);
   add_epilogue(c, part, &o);
   add_rope(c, part, &o);
+  for (int64_t i = 0; c->out != ULY_F32 && i < o.n * o.columns; i++) o.bound[i] += uly_dtype_get(c->out)->tolerance * (fabs(o.value[i]) + o.bound[i]) + 0x1p-25;
   return o;
 }
 
@@ -129,11 +131,21 @@ static gemm_part draw_part(uint64_t *r, uly_gemm_mode mode, int64_t rope) {
   return p;
 }
 
+// Half of the cases are f32 throughout.
+static void draw_dtypes(gemm_case *c, uint64_t *r) {
+  static const uly_dtype dtypes[] = {ULY_F32, ULY_BF16, ULY_F16};
+  if (uly_bits_range(r, 0, 1)) return;
+  c->x = dtypes[uly_bits_range(r, 0, 2)];
+  c->w = uly_bits_range(r, 0, 2) ? c->x : dtypes[uly_bits_range(r, 0, 2)];
+  c->out = uly_bits_range(r, 0, 2) ? c->x : dtypes[uly_bits_range(r, 0, 2)];
+}
+
 static gemm_case draw(uint64_t *r) {
   gemm_case c = {.seed = uly_bits_random(r), .layout = uly_bits_random(r)};
   c.k = PICK(r, 1, 2, 3, 5, 17, 64, 100, 384, 511, 512, 513, 640, 1024, 1100);
   c.s = PICK(r, 0, 1, 1, 2, 3, 5, 7, 13, 32, 97);
   c.b = PICK(r, 1, 1, 2, 3);
+  draw_dtypes(&c, r);
   c.n_parts = uly_bits_range(r, 1, ULY_GEMM_MAX_PARTS);
   uly_gemm_mode rope_mode = (uly_gemm_mode)uly_bits_range(r, ULY_GEMM_ROPE_HALF, ULY_GEMM_ROPE_INTERLEAVED);
   int64_t rope = PICK(r, 2, 4, 14, 16, 20, 32, 40, 64, 96), heads = uly_bits_range(r, 1, 4);
@@ -225,6 +237,7 @@ static void rows_keep_their_bits(void **state) {
   for (int i = 0; i < BITS_CASES; i++) {
     gemm_case c = {.seed = uly_bits_random(&r), .layout = uly_bits_random(&r), .k = PICK(&r, 1, 37, 511, 512, 513, 700, 1030), .n_parts = 1 + (i & 1)};
     int64_t rope = 2 * uly_bits_range(&r, 1, 20);
+    draw_dtypes(&c, &r);
     for (int64_t p = 0; p < c.n_parts; p++) {
       c.parts[p] = draw_part(&r, (uly_gemm_mode)(i / 2 % 4), rope);
       if (c.parts[p].n_groups > 2) c.parts[p].n_groups = 2;
@@ -232,6 +245,72 @@ static void rows_keep_their_bits(void **state) {
     }
     same_bits_as_alone(&c, level, &r);
   }
+}
+
+// Sums of bf16 and f16 are those of f32 with the same values; and each is rounded once.
+static void halves_are_widened(void **state) {
+  const gemm_native *level = *state;
+  if (!runs_here(level)) skip();
+  static const uly_dtype dtypes[] = {ULY_BF16, ULY_F16};
+  static const int64_t terms[] = {1, 7, 64, 511, 512, 513, 1027};
+  uint64_t r = 9;
+  for (int i = 0; i < 28; i++) {
+    gemm_case c = {.seed = uly_bits_random(&r), .layout = uly_bits_random(&r), .k = terms[i % 7], .s = 1 + i, .b = 1, .n_parts = 1, .values = dtypes[i & 1]};
+    float *wide[ULY_GEMM_MAX_PARTS], *half[ULY_GEMM_MAX_PARTS], *rounded[ULY_GEMM_MAX_PARTS];
+    c.parts[0] = (gemm_part){ULY_GEMM_PLAIN, 1, uly_bits_range(&r, 1, 100), 0, i % 3 ? GEMM_BIAS : GEMM_NONE};
+    for (int64_t row = 0; row < c.s; row++) c.ids[row] = row;
+    gemm_cut(&c, &r, 1 + i % 2, 0);
+    gemm_run(&c, level, wide);
+    c.x = c.w = c.values;
+    gemm_run(&c, level, half);
+    c.out = c.values;
+    gemm_run(&c, level, rounded);
+    int64_t n = c.s * gemm_columns(&c, 0);
+    assert_memory_equal(wide[0], half[0], (size_t)n * sizeof(float));
+    for (int64_t j = 0; j < n; j++) {
+      uint32_t element;
+      uly_dtype_store(c.out, &element, 0, (double)wide[0][j]);
+      assert_true(uly_dtype_load(c.out, &element, 0) == (double)rounded[0][j]);
+    }
+    free(wide[0]), free(half[0]), free(rounded[0]);
+  }
+}
+
+// Lanes to and from memory: every half, the numbers around them, and every number of lanes, of which the others are left alone. With denormals as zero, as kernels run.
+static void lanes_convert(void **state) {
+  const gemm_native *level = *state;
+  if (!runs_here(level)) skip();
+  static const uly_dtype dtypes[] = {ULY_BF16, ULY_F16};
+  unsigned mode = _mm_getcsr();
+  for (int d = 0; d < 2; d++)
+    for (uint32_t i = 0; i < 1 << 16; i += (uint32_t)level->lanes) {
+      int64_t n = 1 + (int64_t)(i / (uint32_t)level->lanes) % level->lanes;
+      float wide[16], around[16];
+      uint16_t from[16], to[16], back[16];
+      for (int64_t l = 0; l < level->lanes; l++) {
+        double low, high;
+        uint16_t next = (uint16_t)(i + l + 1);
+        from[l] = (uint16_t)(i + l);
+        low = uly_dtype_load(dtypes[d], &from[l], 0), high = uly_dtype_load(dtypes[d], &next, 0);
+        around[l] = l % 3 == 0 ? (float)((low + high) / 2) : nextafterf((float)((low + high) / 2), l % 3 == 1 ? 0 : INFINITY);
+        if (fabsf(around[l]) < 0x1p-126f) around[l] = 0;
+        to[l] = back[l] = 0x1234;
+      }
+      _mm_setcsr(mode | 0x8040);
+      level->load(dtypes[d], from, n, wide);
+      level->store(dtypes[d], back, n, wide);
+      level->store(dtypes[d], to, n, around);
+      _mm_setcsr(mode);
+      for (int64_t l = 0; l < level->lanes; l++) {
+        double value = uly_dtype_load(dtypes[d], &from[l], 0);
+        uint16_t want = 0x1234;
+        if (l < n) uly_dtype_store(dtypes[d], &want, 0, (double)around[l]);
+        if (l >= n) assert_true(wide[l] == 0 && to[l] == 0x1234 && back[l] == 0x1234);
+        else if (isnan(value)) assert_true(isnan(wide[l]) && isnan(uly_dtype_load(dtypes[d], &back[l], 0)));
+        else if ((double)wide[l] != value || back[l] != from[l]) fail_msg("%s %04x: %a, %04x", uly_dtype_name(dtypes[d]), from[l], (double)wide[l], back[l]);
+        if (l < n && !isnan(around[l]) && to[l] != want) fail_msg("%s of %a: %04x, not %04x", uly_dtype_name(dtypes[d]), (double)around[l], to[l], want);
+      }
+    }
 }
 
 // Rows of x, tables, residual and output lie more than 2^32 elements apart, in memory of which only the pages in use exist.
@@ -264,6 +343,10 @@ int main(void) {
     cmocka_unit_test(is_accurate),
     cmocka_unit_test_prestate(rows_keep_their_bits, v3),
     cmocka_unit_test_prestate(rows_keep_their_bits, v4),
+    cmocka_unit_test_prestate(lanes_convert, v3),
+    cmocka_unit_test_prestate(lanes_convert, v4),
+    cmocka_unit_test_prestate(halves_are_widened, v3),
+    cmocka_unit_test_prestate(halves_are_widened, v4),
     cmocka_unit_test_prestate(reaches_far, v3),
     cmocka_unit_test_prestate(reaches_far, v4),
   };

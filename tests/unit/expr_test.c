@@ -158,6 +158,24 @@ static void ints_wrap_where_kernels_run(void **state) {
   }
 }
 
+// What a value is after it was stored.
+static void stored_values(void **state) {
+  (void)state;
+  assert_float("bf16(1.00390625)", 1.0);
+  assert_float("bf16(1.01171875)", 1.015625);
+  assert_float("f16(65519.0)", 65504.0);
+  assert_float("1.0 / bf16(3.4e38) + 1.0 / f16(-65520.0)", 0.0);
+  assert_float("f16(2.0 ** -24)", 0x1p-24);
+  assert_int("i32(4294967297)", 1);
+  assert_int("i32(2147483648)", INT32_MIN);
+  assert_int("u8(-1)", 255);
+  assert_int("u8(u8(300))", 44);
+  assert_int_equal(parse("bf16(bf16(x0))").n_nodes, 2);
+  uly_scalar op;
+  assert_true(uly_scalar_stored(ULY_F16, &op) && uly_scalar_dtype(op) == ULY_F16);
+  assert_false(uly_scalar_stored(ULY_F32, &op) || uly_scalar_stored(ULY_I64, &op) || uly_scalar_stored(ULY_BOOL, &op));
+}
+
 static void text_round_trips(void **state) {
   (void)state;
   static const char *const same[] = {
@@ -169,6 +187,8 @@ static void text_round_trips(void **state) {
       "if x0b then x1 else -x2",
       "(if q < k then 1 else 2) + 3",
       "if q < k then (if q == 0 then 1 else 2) else if b == 0 then 4 else 3",
+      "bf16(x0 + x1) * f16(x2)",
+      "i32(x0i * 3) + u8(x1i)",
       "x0 - (x1 - x2)",
       "x0 - x1 - x2",
       "(x0 < x1) == (x1 < x2)",
@@ -260,6 +280,7 @@ int main(void) {
       cmocka_unit_test(folds_and_shares),
       cmocka_unit_test(types_follow_the_rules),
       cmocka_unit_test(ints_wrap_where_kernels_run),
+      cmocka_unit_test(stored_values),
       cmocka_unit_test(text_round_trips),
       cmocka_unit_test(sharing_keeps_text_short),
       cmocka_unit_test(hash_is_fixed),
