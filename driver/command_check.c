@@ -6,6 +6,7 @@
 #include "driver/commands.h"
 #include "driver/estimate.h"
 #include "frontend/graph_print.h"
+#include "runtime/base/escape.h"
 
 enum { N_COLUMNS = 4 };                                               // ranks 1, 2, 4, 8 of the first axis where --at does not name it
 static const int64_t most_rows = (int64_t)1 << 47, most_ranks = 4096; // what the runtime takes
@@ -184,7 +185,11 @@ static void add_parameters(uly_driver *d, const uly_graph *graph, const uly_grap
     if (v->op == ULY_OP_REPEAT) add_parameters(d, graph, v->u.repeat.body);
     if (v->op != ULY_OP_PARAM) continue;
     uly_str type = uly_type_text(d->arena, &v->type, graph->symbols);
-    for (int32_t n = 0; n < v->u.param.n_names; n++) uly_text_add(&d->out, "    %.*s %.*s\n", ULY_STR_ARG(v->u.param.names[n]), ULY_STR_ARG(type));
+    for (int32_t n = 0; n < v->u.param.n_names; n++) {
+      uly_text_add(&d->out, "    ");
+      uly_text_add_escaped(&d->out, v->u.param.names[n]);
+      uly_text_add(&d->out, " %.*s\n", ULY_STR_ARG(type));
+    }
   }
 }
 

@@ -1,12 +1,15 @@
 // `ulyc inspect`: what a model.so holds, from its tables, which are read as bytes: nothing of the file is executed, and it need not fit this processor.
 #include "driver/commands.h"
 #include "driver/program_text.h"
+#include "runtime/base/escape.h"
 #include "runtime/base/features.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/loaded.h"
 
 static void add_entry(uly_text *out, const uly_tables *t, const uly_entry *entry) {
-  uly_text_add(out, "entry %.*s\n", ULY_STR_ARG(uly_tables_name(t, entry->name)));
+  uly_text_add(out, "entry ");
+  uly_text_add_escaped(out, uly_tables_name(t, entry->name));
+  uly_text_add(out, "\n");
   for (uint32_t i = 0; i < entry->tensors.count; i++) {
     const uly_tensor *tensor = &t->tensors[entry->tensors.first + i];
     uly_text_add(out, "  %s ", tensor->role == ULY_INPUT ? "input " : "output");
@@ -36,7 +39,8 @@ static void add_kernel(uly_text *out, const uly_tables *t, uint32_t k) {
   const uly_kernel_row *row = &t->kernels[k];
   uint32_t n_calls = 0;
   for (uint32_t s = 0; s < t->n_steps; s++) n_calls += t->steps[s].kind == ULY_STEP_KERNEL && t->steps[s].a == k;
-  uly_text_add(out, "%.*s, line %u, %u calls, code ", ULY_STR_ARG(uly_tables_text(t, row->name)), row->spec_line, n_calls);
+  uly_text_add_escaped(out, uly_tables_text(t, row->name));
+  uly_text_add(out, ", line %u, %u calls, code ", row->spec_line, n_calls);
   for (size_t i = 0; i < 8; i++) uly_text_add(out, "%02x", row->code[i]);
   uly_text_add(out, ": %s\n", row->kind < ULY_N_KERNEL_KINDS ? docs[row->kind] : "?");
 }
@@ -44,7 +48,16 @@ static void add_kernel(uly_text *out, const uly_tables *t, uint32_t k) {
 static void add_names(uly_text *out, const char *what, const uly_tables *t, uint32_t n, bool axes) {
   if (!n) return;
   uly_text_add(out, ", %s", what);
-  for (uint32_t i = 0; i < n; i++) uly_text_add(out, " %.*s", ULY_STR_ARG(uly_tables_text(t, axes ? t->axes[i].name : t->symbols[i].name)));
+  for (uint32_t i = 0; i < n; i++) {
+    uly_text_add(out, " ");
+    uly_text_add_escaped(out, uly_tables_text(t, axes ? t->axes[i].name : t->symbols[i].name));
+  }
+}
+
+static void add_level(uly_text *out, const uly_level *level, bool used) {
+  uly_text_add(out, " ");
+  uly_text_add_escaped(out, (uly_str){level->name, strnlen(level->name, sizeof level->name)});
+  if (used) uly_text_add(out, " (used here)");
 }
 
 static void add_head(uly_text *out, const uly_tables *t, const uly_note *note) {
@@ -57,8 +70,7 @@ static void add_head(uly_text *out, const uly_tables *t, const uly_note *note) {
   add_names(out, "sizes", t, t->n_symbols, false);
   add_names(out, "grid", t, t->n_axes, true);
   uly_text_add(out, "\n%u kernels for", note->n_kernels);
-  for (uint32_t l = 0; l < note->n_levels; l++)
-    uly_text_add(out, " %.*s%s", (int)sizeof note->levels[l].name, note->levels[l].name, l == used ? " (used here)" : "");
+  for (uint32_t l = 0; l < note->n_levels; l++) add_level(out, &note->levels[l], l == used);
   int64_t kept = 0;
   for (uint32_t b = 0; b < t->n_buffers; b++)
     if (t->buffers[b].phase == ULY_PHASE_LOAD && !(t->buffers[b].flags & ULY_BUFFER_CONSTANT) && t->nodes[t->buffers[b].bytes].kind == ULY_NODE_CONST)

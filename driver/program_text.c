@@ -12,6 +12,7 @@
 #include <inttypes.h>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/escape.h"
 
 enum { MAX_NODE_TEXT = 400, MAX_NODE_DEPTH = 200 };
 
@@ -27,6 +28,11 @@ typedef struct printer {
 typedef enum binding { BIND_SUM, BIND_PRODUCT, BIND_FACTOR } binding; // what stands around: how tightly an operand must hold together
 
 static void add_node(const printer *p, uint32_t id, binding around);
+
+static void add_axis_name(const printer *p, const char *before, int64_t axis) {
+  uly_text_add(p->out, "%s", before);
+  uly_text_add_escaped(p->out, uly_tables_text(p->t, p->t->axes[axis].name));
+}
 
 static bool is_kind(const uly_tables *t, uint32_t id, uly_node_kind kind, int64_t value) { return t->nodes[id].kind == kind && t->nodes[id].value == value; }
 
@@ -56,7 +62,8 @@ static void add_share(const printer *p, const char *name, const uly_node *n) {
   }
   uly_text_add(p->out, "%s(", name);
   add_node(p, n->a, BIND_SUM);
-  uly_text_add(p->out, ", %.*s)", ULY_STR_ARG(uly_tables_text(p->t, p->t->axes[axis].name)));
+  add_axis_name(p, ", ", axis);
+  uly_text_add(p->out, ")");
 }
 
 // The kv heads that a rank needs: ⌊h0/g⌋ … ⌈(h0 + h)/g⌉ of its query heads, none without any.
@@ -76,11 +83,13 @@ static void add_select(const printer *p, const uly_node *n) {
   add_node(p, heads->a, BIND_SUM);
   uly_text_add(p->out, " / ");
   add_node(p, end->b, BIND_FACTOR);
-  uly_text_add(p->out, ", %.*s)", ULY_STR_ARG(uly_tables_text(p->t, p->t->axes[p->t->nodes[heads->b].value].name)));
+  add_axis_name(p, ", ", p->t->nodes[heads->b].value);
+  uly_text_add(p->out, ")");
 }
 
 static void add_axis(const printer *p, const char *name, const uly_node *n, bool operand) {
-  uly_text_add(p->out, "%s.%.*s", name, ULY_STR_ARG(uly_tables_text(p->t, p->t->axes[n->value].name)));
+  uly_text_add(p->out, "%s", name);
+  add_axis_name(p, ".", n->value);
   if (!operand) return;
   uly_text_add(p->out, "(");
   add_node(p, n->a, BIND_SUM);
@@ -90,7 +99,7 @@ static void add_axis(const printer *p, const char *name, const uly_node *n, bool
 static void add_inner(const printer *p, const uly_node *n, binding around) {
   switch ((uly_node_kind)n->kind) {
   case ULY_NODE_CONST: uly_text_add(p->out, "%" PRId64, n->value); return;
-  case ULY_NODE_SYM: uly_text_add_str(p->out, uly_tables_text(p->t, p->t->symbols[n->value].name)); return;
+  case ULY_NODE_SYM: uly_text_add_escaped(p->out, uly_tables_text(p->t, p->t->symbols[n->value].name)); return;
   case ULY_NODE_AXIS_SIZE: add_axis(p, "ranks", n, false); return;
   case ULY_NODE_AXIS_RANK: add_axis(p, "rank", n, false); return;
   case ULY_NODE_ADD: add_infix(p, "+", n, BIND_SUM, around); return;
@@ -131,7 +140,7 @@ static void print_node(uly_text *out, const uly_tables *tables, uint32_t node) {
 
 // ---- tensors
 
-static void print_name(uly_text *out, const uly_tables *t, uint32_t row) { uly_text_add_str(out, uly_tables_name(t, row)); }
+static void print_name(uly_text *out, const uly_tables *t, uint32_t row) { uly_text_add_escaped(out, uly_tables_name(t, row)); }
 
 // The axis that cuts a size into |local|; ULY_NONE where it is whole. Looks at |*budget| nodes at most: a product of products has many.
 static uint32_t cutting_axis(const uly_tables *t, uint32_t local, int *budget) {
@@ -150,7 +159,9 @@ void uly_program_print_tensor(uly_text *out, const uly_tables *t, const uly_tens
     uint32_t axis = tensor->local[d] == tensor->dims[d] ? ULY_NONE : cutting_axis(t, tensor->local[d], &budget);
     if (d) uly_text_add(out, ", ");
     print_node(out, t, tensor->dims[d]);
-    if (axis < t->n_axes) uly_text_add(out, " over %.*s", ULY_STR_ARG(uly_tables_text(t, t->axes[axis].name)));
+    if (axis >= t->n_axes) continue;
+    uly_text_add(out, " over ");
+    uly_text_add_escaped(out, uly_tables_text(t, t->axes[axis].name));
   }
   uly_text_add(out, "]");
 }
@@ -212,7 +223,8 @@ static void print_values(uly_text *out, const uly_tables *t, const uly_step *s) 
 static void print_step(uly_text *out, const uly_tables *t, const uly_step *s) {
   switch ((uly_step_kind)s->kind) {
   case ULY_STEP_KERNEL:
-    uly_text_add(out, "%.*s ", ULY_STR_ARG(uly_tables_text(t, t->kernels[s->a].name)));
+    uly_text_add_escaped(out, uly_tables_text(t, t->kernels[s->a].name));
+    uly_text_add(out, " ");
     print_name(out, t, s->name);
     print_operands(out, t, s);
     uly_text_add(out, ", items ");
@@ -290,7 +302,9 @@ static void print_exchange(uly_text *out, const uly_tables *t, uint32_t i) {
   } sizes[] = {{"unit", x->unit}, {"rows", x->rows}, {"from row", x->row_start}, {"columns", x->cols}, {"from column", x->col_start}};
   uly_text_add(out, "  x%u ", i);
   print_name(out, t, x->name);
-  uly_text_add(out, " over %.*s: b%u receives", ULY_STR_ARG(uly_tables_text(t, t->axes[x->axis].name)), x->receive);
+  uly_text_add(out, " over ");
+  uly_text_add_escaped(out, uly_tables_text(t, t->axes[x->axis].name));
+  uly_text_add(out, ": b%u receives", x->receive);
   if (x->send != ULY_NONE) uly_text_add(out, ", b%u sends", x->send);
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
     uly_text_add(out, ", %s ", sizes[k].name);

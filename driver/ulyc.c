@@ -7,6 +7,7 @@
 #include "driver/crash.h"
 #include "frontend/parse.h"
 #include "frontend/spec.h"
+#include "runtime/base/escape.h"
 #include "runtime/base/full_io.h"
 #include "runtime/io/files.h"
 
@@ -96,10 +97,11 @@ int main(int argc, char **argv) {
   uly_status status = uly_driver_run(&d);
   uly_diags_print(&d.diags, stderr);
   bool usage = status == ULY_INVALID_ARGUMENT && !d.args.has_command && argc < 2;
-  if (d.error.len)
-    fprintf(stderr, "%s%.*s%s", usage ? "" : "ulyc: ", (int)d.error.len, d.error.ptr, usage ? "" : "\n");
-  else if (status != ULY_OK && !d.diags.n_errors)
+  if (d.error.len) {
+    uly_print_escaped(stderr, usage ? "" : "ulyc: ", uly_text_str(&d.error), usage ? "" : "\n");
+  } else if (status != ULY_OK && !d.diags.n_errors) {
     fprintf(stderr, "ulyc: %s\n", uly_status_text(status));
+  }
   if (d.out.len) fwrite(d.out.ptr, 1, d.out.len, stdout);
   if ((fflush(stdout) != 0 || ferror(stdout)) && status == ULY_OK) {
     fprintf(stderr, "ulyc: cannot write standard output\n");

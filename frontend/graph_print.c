@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "runtime/base/escape.h"
+
 const char *uly_op_name(uly_op op) {
   static const char *const names[] = {
 #define OP(id, name, ...) name,
@@ -39,11 +41,20 @@ uly_str uly_type_text(uly_arena *arena, const uly_tensor_type *type, const uly_s
 
 // ---- attributes -----------------------------------------------------------------------------------------------------------------------------------------------
 
+static void print_name(uly_text *text, const char *before, uly_str name) {
+  uly_text_add(text, "%s\"", before);
+  uly_text_add_escaped(text, name);
+  uly_text_add(text, "\"");
+}
+
 static void print_names(uly_text *text, const uly_graph_value *value) {
   const uly_str *names = value->u.param.names;
   int32_t n = value->u.param.n_names;
-  uly_text_add(text, " \"%.*s\"", ULY_STR_ARG(names[0]));
-  if (n > 1) uly_text_add(text, " … \"%.*s\" (%d)", ULY_STR_ARG(names[n - 1]), n);
+  print_name(text, " ", names[0]);
+  if (n > 1) {
+    print_name(text, " … ", names[n - 1]);
+    uly_text_add(text, " (%d)", n);
+  }
   if (!isnan(value->u.param.init)) uly_text_add(text, " init=%g", value->u.param.init);
   if (!value->u.param.train) uly_text_add(text, " train=false");
 }

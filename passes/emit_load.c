@@ -100,7 +100,7 @@ uly_span uly_emit_load_steps(uly_emitter *e) {
   uly_program *p = e->program;
   uint32_t first = p->n_steps;
   open_loops open = {.n = 0};
-  qsort(e->load_steps, e->n_load_steps, sizeof *e->load_steps, compare_steps);
+  if (e->n_load_steps) qsort(e->load_steps, e->n_load_steps, sizeof *e->load_steps, compare_steps);
   for (uint32_t i = 0; i < e->n_load_steps; i++) {
     const uly_load_step *s = &e->load_steps[i];
     int same = 0;

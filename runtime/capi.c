@@ -25,7 +25,8 @@ _Static_assert(kDLInt == 0 && kDLUInt == 1 && kDLFloat == 2 && kDLBfloat == 4 &&
 
 #define STATUS(name, code, exit_code, text) _Static_assert(ULYRT_##name == (code), #name);
 #include "runtime/base/status.def"
-_Static_assert(ULYRT_MAX_DIMS == ULY_MAX_DIMS && ULYRT_MAX_LOOPS == ULY_MAX_LOOPS && (int)ULYRT_INPUT == ULY_INPUT && (int)ULYRT_OUTPUT == ULY_OUTPUT && (int)ULYRT_PARAM == ULY_PARAM,
+_Static_assert(ULYRT_MAX_DIMS == ULY_MAX_DIMS && ULYRT_MAX_LOOPS == ULY_MAX_LOOPS && (int)ULYRT_INPUT == ULY_INPUT && (int)ULYRT_OUTPUT == ULY_OUTPUT &&
+                   (int)ULYRT_PARAM == ULY_PARAM,
                "ulyrt.h and abi.h");
 
 uint32_t ulyrt_abi_version(void) { return ULYRT_ABI_MAJOR << 16 | ULYRT_ABI_MINOR; }

@@ -32,7 +32,8 @@ static uly_status check_names(const uly_tables *t, uly_error *error) {
   REQUIRE(t->n_axes <= ULY_MAX_AXES, "%u grid axes, at most %d", t->n_axes, ULY_MAX_AXES);
   for (uint32_t i = 0; i < t->n_axes; i++) REQUIRE(span_in(t->axes[i].name, t->n_chars), "axis %u has no name", i);
   for (uint32_t i = 0; i < t->n_kernels; i++) REQUIRE(span_in(t->kernels[i].name, t->n_chars), "kernel %u has no name", i);
-  for (uint32_t i = 0; i < t->n_sources; i++) REQUIRE(span_in(t->sources[i].name, t->n_chars) && span_in(t->sources[i].text, t->n_chars), "source %u has no name", i);
+  for (uint32_t i = 0; i < t->n_sources; i++)
+    REQUIRE(span_in(t->sources[i].name, t->n_chars) && span_in(t->sources[i].text, t->n_chars), "source %u has no name", i);
   return ULY_OK;
 }
 
@@ -162,10 +163,12 @@ static uly_status check_phase(const uly_tables *t, uly_span steps, uly_phase pha
 // A value is shown only where, and while, it is there.
 static uly_status check_probe(const uly_tables *t, const uly_entry *e, uint32_t i, uly_error *error) {
   const uly_probe *p = &t->probes[i];
-  REQUIRE(p->operand < t->n_operands && p->dtype < ULY_N_DTYPES && p->spec_dtype < ULY_N_DTYPES && p->rank <= ULY_MAX_DIMS && node_or_none(t, p->offset) && p->name < t->n_names,
+  REQUIRE(p->operand < t->n_operands && p->dtype < ULY_N_DTYPES && p->spec_dtype < ULY_N_DTYPES && p->rank <= ULY_MAX_DIMS && node_or_none(t, p->offset) &&
+              p->name < t->n_names,
           "probe %u is malformed", i);
   for (uint32_t d = 0; d < p->rank; d++)
-    REQUIRE(p->dims[d] < t->n_nodes && p->start[d] < t->n_nodes && p->local[d] < t->n_nodes && p->stride[d] < t->n_nodes, "probe %u has no size in dim %u", i, d);
+    REQUIRE(p->dims[d] < t->n_nodes && p->start[d] < t->n_nodes && p->local[d] < t->n_nodes && p->stride[d] < t->n_nodes, "probe %u has no size in dim %u", i,
+            d);
   const uly_operand *o = &t->operands[p->operand];
   bool segments = o->kind == ULY_OPERAND_SEGMENTS;
   REQUIRE(segments || o->kind == ULY_OPERAND_BUFFER || o->kind == ULY_OPERAND_TENSOR, "probe %u shows nothing", i);
@@ -177,7 +180,8 @@ static uly_status check_probe(const uly_tables *t, const uly_entry *e, uint32_t 
   if (b && b->phase != ULY_PHASE_LOAD)
     REQUIRE(!at_load && p->step >= b->live_from && p->step <= b->live_to, "probe %u shows a buffer that does not live at step %u", i, p->step);
   if (o->kind == ULY_OPERAND_TENSOR)
-    REQUIRE(t->tensors[o->index].role == ULY_OUTPUT && o->index - e->tensors.first < e->tensors.count, "probe %u shows a tensor that its entry does not make", i);
+    REQUIRE(t->tensors[o->index].role == ULY_OUTPUT && o->index - e->tensors.first < e->tensors.count, "probe %u shows a tensor that its entry does not make",
+            i);
   return ULY_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/env.h"
+#include "runtime/base/escape.h"
 #include "runtime/base/progress.h"
 #include "runtime/ulyrun_check.h"
 
@@ -191,7 +192,7 @@ static void print_stats(const run *r) {
 }
 
 static int complain(bool speaks, uly_status status, const char *text) {
-  if (speaks) fprintf(stderr, "ulyrun: %s\n", text);
+  if (speaks) uly_print_escaped(stderr, "ulyrun: ", uly_str_of(text), "\n");
   return uly_status_exit_code(status);
 }
 
@@ -250,7 +251,7 @@ static int run_mpi(run *r, bool speaks) {
   uly_status status = r->results ? run_mpi_rank(r, comm, &mine, &error) : uly_fail(&error, ULY_EXHAUSTED, "no memory for %d ranks", r->n);
   uly_progress_stop();
   int code = uly_status_exit_code(status);
-  if (speaks && r->job.notes.len) fputs(r->job.notes.ptr, stderr);
+  if (speaks && r->job.notes.len) uly_print_escaped(stderr, "", uly_text_str(&r->job.notes), "");
   if (speaks) code = report(r, status, &error);
   fflush(NULL);
   ulyrt_comm_destroy(comm);
@@ -302,7 +303,7 @@ static int run_here(run *r) {
   size_t bytes = sizeof *r->results * (size_t)r->n;
   r->results = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (r->results == MAP_FAILED) return complain(true, ULY_EXHAUSTED, "no memory for the results");
-  if (r->job.notes.len) fputs(r->job.notes.ptr, stderr);
+  if (r->job.notes.len) uly_print_escaped(stderr, "", uly_text_str(&r->job.notes), "");
   uly_progress_start("running");
   status = run_ranks(r, processes, &error);
   uly_progress_stop();
@@ -336,7 +337,7 @@ int main(int argc, char **argv) {
     if (speaks) uly_options_help(stderr);
     code = 2;
   } else if (!parsed || !check_usage(&r, mpi, &why)) {
-    if (speaks) fprintf(stderr, "ulyrun: %s\ntry: ulyrun --help\n", why.ptr);
+    if (speaks) uly_print_escaped(stderr, "ulyrun: ", uly_text_str(&why), "\ntry: ulyrun --help\n");
     code = 2;
   } else if (uly_env_check(&error) != ULY_OK) {
     code = complain(speaks, ULY_INVALID_ARGUMENT, error.text);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <sodium.h>
 
+#include "runtime/base/escape.h"
+
 static int64_t count(const uly_ndarray *array) { return array->bytes / uly_dtype_bytes(array->dtype); }
 
 void uly_report_line(FILE *out, const char *name, const uly_ndarray *array) {
@@ -20,7 +22,8 @@ void uly_report_line(FILE *out, const char *name, const uly_ndarray *array) {
   uint8_t hash[16];
   crypto_generichash(hash, sizeof hash, array->data, (unsigned long long)array->bytes, NULL, 0);
   char shape[128];
-  fprintf(out, "%s %s %s", name, uly_dtype_name(array->dtype), uly_ndarray_shape_text(array->rank, array->dims, shape, sizeof shape));
+  uly_print_escaped(out, "", uly_str_of(name), "");
+  fprintf(out, " %s %s", uly_dtype_name(array->dtype), uly_ndarray_shape_text(array->rank, array->dims, shape, sizeof shape));
   if (n) fprintf(out, " min %.6g mean %.6g max %.6g", least, mean, most);
   if (strange) fprintf(out, " not finite %lld", (long long)strange);
   fputs(" hash ", out);
@@ -57,6 +60,7 @@ uly_status uly_report_compare(FILE *out, const char *name, const uly_ndarray *go
     return uly_fail(error, ULY_MISMATCH, "%s: %lld of %lld values differ by more than atol %g + rtol %g; worst at %s: got %.9g, expected %.9g", name,
                     (long long)n_bad, (long long)n, atol, rtol, index_text(got, worst, a, sizeof a), uly_dtype_load(got->dtype, got->data, worst),
                     uly_dtype_load(want->dtype, want->data, worst));
-  fprintf(out, "%s as expected: largest difference %.3g, of the largest value %.3g\n", name, largest, scale > 0 ? largest / scale : largest);
+  uly_print_escaped(out, "", uly_str_of(name), "");
+  fprintf(out, " as expected: largest difference %.3g, of the largest value %.3g\n", largest, scale > 0 ? largest / scale : largest);
   return ULY_OK;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 static const uly_dtype_info infos[ULY_N_DTYPES] = {
-#define DTYPE(id, name, code, bytes, mlir, dl_code, dl_bits, safetensors, npy, is_float, tolerance)                    \
+#define DTYPE(id, name, code, bytes, mlir, dl_code, dl_bits, safetensors, npy, is_float, tolerance)                                                            \
   [code] = {name, mlir, safetensors, npy, bytes, dl_code, dl_bits, is_float, tolerance},
 #include "runtime/base/dtype.def"
 };
