@@ -20,21 +20,6 @@ static const char *default_output(uly_arena *arena, const char *spec) {
   return name.ptr;
 }
 
-// What can be known of the output before there is one.
-static uly_status check_output(uly_driver *d, const char *path) {
-  uly_error error = {0};
-  uly_output output = {0};
-  struct stat spec, old;
-  if (stat(d->args.operands[0], &spec) == 0 && stat(path, &old) == 0 && spec.st_dev == old.st_dev && spec.st_ino == old.st_ino) {
-    uly_text_add(&d->error, "the output `%s` would overwrite the spec", path);
-    return ULY_INVALID_ARGUMENT;
-  }
-  uly_status status = uly_output_open(path, &output, &error);
-  uly_output_discard(&output);
-  if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
-  return status;
-}
-
 // Copies what |fd| holds to |path|, which then is the old file or the whole new one.
 static uly_status write_model(uly_driver *d, int fd, const char *path) {
   uly_error error = {0};
@@ -73,7 +58,7 @@ uly_status uly_command_compile(uly_driver *d) {
   ULY_TRY(uly_driver_lower(d, "uly_lower_compile", &compile));
   options.source = d->diags.sources[0].text;
   bool writes = !options.stop_after && !options.passes;
-  if (writes) ULY_TRY(check_output(d, path));
+  if (writes) ULY_TRY(uly_driver_check_output(d, path));
   int fd = memfd_create("model.so", MFD_CLOEXEC);
   if (fd < 0) {
     uly_text_add(&d->error, "cannot create a memory file: %s", strerror(errno));

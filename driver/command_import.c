@@ -71,6 +71,7 @@ uly_status uly_command_import(uly_driver *d) {
   uly_error error = {0};
   uly_weight_files *files = NULL;
   ULY_TRY(read_prefix(d, &names.prefix));
+  if (output) ULY_TRY(uly_driver_check_output(d, output));
   ULY_TRY(uly_driver_read(d, path, ULY_IMPORT_MAX_BYTES, &text));
   uly_status status = uly_import(d->arena, &d->diags, name, text, &names, &spec, NULL, &notes);
   if (notes.len) fprintf(stderr, "%s", notes.ptr);

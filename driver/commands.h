@@ -28,6 +28,8 @@ typedef uly_status uly_command_fn(uly_driver *driver);
 ULY_MUST_USE uly_status uly_driver_run(uly_driver *driver);
 // A file's bytes, or those of standard input where |path| is "-": one byte more than |most| where there are more. May be a pipe.
 ULY_MUST_USE uly_status uly_driver_read(uly_driver *driver, const char *path, size_t most, uly_str *out_text);
+// What can be known of an output before there is one: that |path| can be written, and is not the file that the command reads.
+ULY_MUST_USE uly_status uly_driver_check_output(uly_driver *driver, const char *path);
 // Reads and checks the spec that the command line names. The source is diags.sources[0].
 ULY_MUST_USE uly_status uly_driver_read_spec(uly_driver *driver, uly_graph **out_graph);
 

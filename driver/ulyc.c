@@ -1,6 +1,7 @@
 // The compiler's command: reads the command line, runs the subcommand, prints what it says, and turns its status into the exit code.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "driver/commands.h"
@@ -41,6 +42,20 @@ uly_status uly_driver_read(uly_driver *d, const char *path, size_t most, uly_str
   *out_text = (uly_str){data, n < most + 1 ? n : most + 1};
   uly_crash_add_input(path, *out_text);
   return got < 0 ? ULY_IO : ULY_OK;
+}
+
+uly_status uly_driver_check_output(uly_driver *d, const char *path) {
+  uly_error error = {0};
+  uly_output output = {0};
+  struct stat input, old;
+  if (stat(d->args.operands[0], &input) == 0 && stat(path, &old) == 0 && input.st_dev == old.st_dev && input.st_ino == old.st_ino) {
+    uly_text_add(&d->error, "the output `%s` would overwrite the input", path);
+    return ULY_INVALID_ARGUMENT;
+  }
+  uly_status status = uly_output_open(path, &output, &error);
+  uly_output_discard(&output);
+  if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
+  return status;
 }
 
 uly_status uly_driver_read_spec(uly_driver *d, uly_graph **out_graph) {

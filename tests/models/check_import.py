@@ -6,6 +6,7 @@ usage: check_import.py BIN [--write]    BIN: where ulyc and ulyrun are; --write:
 import json
 import math
 import pathlib
+import random
 import re
 import struct
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 RTOL = 1e-5  # of the largest output
 
 
@@ -34,7 +36,7 @@ def parameters(binaries, spec):
 def check_outputs(binaries, spec, folder, scratch):
     """Runs a spec whose results are among the expected ones; a result of the same hash on every number of ranks."""
     model = f"{scratch}/model.so"
-    done = run(f"{binaries}/ulyc", spec, "-o", model)
+    done = run(f"{binaries}/ulyc", spec, "-o", model, "--march=x86-64-v3")
     if done.returncode:
         yield done.stderr
         return
@@ -94,6 +96,35 @@ def check_names(binaries, scratch):
         yield f"names of another model: {done.stderr}"
 
 
+def check_variants(binaries, scratch):
+    """Every architecture, and every family with any of its flags, ropes, windows and activations: a spec that the frontend takes, or a refusal, but never a broken one."""
+    generator = random.Random(3)
+    tables = ROOT / "driver/import"
+    families = dict(re.findall(r'^FAMILY\((\w+), *"(\w+)"', (tables / "families.def").read_text(), re.M))
+    architectures = re.findall(r'^ARCHITECTURE\((\w+), *"(\w+)"', (tables / "families.def").read_text(), re.M)
+    flags = re.findall(r'"(\w+)[^"]*", FLAG', (tables / "keys.def").read_text())
+    acts = re.findall(r'^ACTIVATION\("(\w+)"', (tables / "activations.def").read_text(), re.M)
+    sizes = {"hidden_size": 64, "n_embd": 64, "num_attention_heads": 4, "n_head": 4, "num_hidden_layers": 5, "n_layer": 5, "vocab_size": 9, "head_dim": 16, "num_key_value_heads": 2}
+    ropes = [None, {"type": "default"}, {"rope_type": "linear", "factor": 3}, {"type": "llama3", "factor": 2, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}]
+    made = refused = 0
+    for family, architecture in architectures * 8:
+        config = {"model_type": families[family], "architectures": [architecture], "rope_scaling": generator.choice(ropes)}
+        config.update({k: v for k, v in sizes.items() if k.startswith("n_e") or k in ("n_head", "n_layer") or families[family] not in ("gpt2", "bloom") or k in ("hidden_size", "vocab_size")})
+        config.update({flag: generator.random() < 0.5 for flag in flags if generator.random() < 0.5})
+        config[generator.choice(["hidden_act", "hidden_activation", "activation", "activation_function"])] = generator.choice(acts)
+        if generator.random() < 0.5:
+            config["layer_types"] = [generator.choice(["full_attention", "sliding_attention"]) for _ in range(5)]
+        path = f"{scratch}/variant.json"
+        with open(path, "w") as f:
+            json.dump(config, f)
+        done = run(f"{binaries}/ulyc", "import", path)
+        made, refused = made + (done.returncode == 0), refused + (done.returncode == 1)
+        if done.returncode not in (0, 1) or "<the spec>" in done.stderr or done.returncode == 1 and "cannot be expressed" not in done.stderr and "known are" not in done.stderr:
+            yield f"{json.dumps(config)}\n{done.stderr}"
+    if made < 50 or refused < 5:
+        yield f"{made} variants made, {refused} refused"
+
+
 def main():
     binaries, write = sys.argv[1], "--write" in sys.argv
     problems = ran = 0
@@ -103,7 +134,7 @@ def main():
             for problem in check(binaries, config.parent, scratch, write):
                 problems += 1
                 print(f"{config.parent.name}: {problem}")
-        for problem in check_names(binaries, scratch):
+        for problem in [*check_names(binaries, scratch), *check_variants(binaries, scratch)]:
             problems += 1
             print(problem)
     print(f"{ran} configurations, {problems} problems")
