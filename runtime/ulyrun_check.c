@@ -20,7 +20,7 @@ typedef union cell {
 
 // A value of the reference in one iteration, kept.
 typedef struct record {
-  int64_t order; // in its run
+  int64_t order;       // in its run
   int32_t value, next; // next: the record of another iteration, −1
   ulyrt_value shown;
   int64_t count, offset; // cells, in the store
@@ -50,10 +50,10 @@ struct uly_check {
   uly_status status; // of what a callback could not do
   uly_error error;
   int passes;
-  int64_t n_values;    // compared so far
-  bool *operations;    // by value number: compared
+  int64_t n_values;      // compared so far
+  bool *operations;      // by value number: compared
   double worst, closest; // errors over their value's largest element, and over their bound: the largest
-  record worst_record; // whose
+  record worst_record;   // whose
   uly_check_finding found;
   record found_record;
   int found_rank;
@@ -254,7 +254,8 @@ static void see_model(void *context, uly_rank_result *result, const ulyrt_value 
     double d = distance(dtype, got, want), excess = d / bound;
     if (d > worst) worst = d;
     if (d <= bound || (f->found && (f->record < number || (f->record == number && f->excess >= excess)))) continue;
-    *f = (uly_check_finding){.found = true, .record = number, .bound = bound, .excess = excess, .worst = f->worst, .worst_record = f->worst_record, .closest = f->closest};
+    *f = (uly_check_finding){
+        .found = true, .record = number, .bound = bound, .excess = excess, .worst = f->worst, .worst_record = f->worst_record, .closest = f->closest};
     f->got = info->is_float ? got.f : (double)got.i;
     f->want = info->is_float ? want.f : (double)want.i;
     for (int k = 0; k < v->ndim; k++) f->index[k] = v->start[k] + e.index[k];
@@ -290,14 +291,13 @@ uly_status uly_check_finish(uly_check *c, const uly_rank_result *results, int n,
   char where[256], rank[32] = "", index[160] = "[";
   size_t at = 1;
   const uly_check_finding *f = &c->found;
-  for (int d = 0; d < c->found_record.shown.ndim; d++)
-    at += (size_t)snprintf(index + at, sizeof index - at, d ? ", %lld" : "%lld", (long long)f->index[d]);
+  for (int d = 0; d < c->found_record.shown.ndim; d++) at += (size_t)snprintf(index + at, sizeof index - at, d ? ", %lld" : "%lld", (long long)f->index[d]);
   snprintf(index + at, sizeof index - at, "]");
   if (n > 1) snprintf(rank, sizeof rank, " on rank %d", c->found_rank);
   bool moved = strcmp(f->step, c->found_record.shown.operation) != 0;
   return uly_fail(error, ULY_MISMATCH, "%s differs first in %s: %s is %.9g%s%s%s, in %s %.9g, bound %.3g", c->job->options->model,
-                  place_text(c, &c->found_record, where, sizeof where), index, f->got, rank, moved ? " after " : "", moved ? f->step : "", c->ref.options->model,
-                  f->want, f->bound);
+                  place_text(c, &c->found_record, where, sizeof where), index, f->got, rank, moved ? " after " : "", moved ? f->step : "",
+                  c->ref.options->model, f->want, f->bound);
 }
 
 void uly_check_report(const uly_check *c, FILE *out) {
@@ -349,7 +349,8 @@ static bool same_shape(const uly_check *c, const ulyrt_tensor_info *a, const uly
 
 static uly_status compare_tensors(const uly_check *c, uly_error *error) {
   if (strcmp(c->job->info.name, c->ref.info.name) != 0) return differs(c, error, "its entry is %s, not %s", c->ref.info.name, c->job->info.name);
-  if (c->job->n_tensors != c->ref.n_tensors) return differs(c, error, "entry %s has %d inputs and outputs there, %d here", c->job->info.name, c->ref.n_tensors, c->job->n_tensors);
+  if (c->job->n_tensors != c->ref.n_tensors)
+    return differs(c, error, "entry %s has %d inputs and outputs there, %d here", c->job->info.name, c->ref.n_tensors, c->job->n_tensors);
   for (int32_t i = 0; i < c->job->n_tensors; i++) {
     ulyrt_tensor_info a = ULYRT_TENSOR_INFO_INIT, b = ULYRT_TENSOR_INFO_INIT;
     if (ulyrt_model_tensor(c->job->model, c->job->entry, i, &a, NULL) != ULYRT_OK || ulyrt_model_tensor(c->ref.model, c->ref.entry, i, &b, NULL) != ULYRT_OK)
@@ -400,8 +401,8 @@ static uly_status compare_values(uly_check *c, uly_error *error) {
     if (!r || !r->operation)
       status = differs(c, error, "it does not show value %d, a %s of line %d; compile it with --target=reference", v.number, v.operation, v.spec_line);
     else if (strcmp(r->operation, v.operation) != 0 || r->ndim != v.ndim)
-      status = differs(c, error, "value %d is a %s of line %d with %d dims there, a %s of line %d with %d dims here", v.number, r->operation, r->spec_line, r->ndim,
-                       v.operation, v.spec_line, v.ndim);
+      status = differs(c, error, "value %d is a %s of line %d with %d dims there, a %s of line %d with %d dims here", v.number, r->operation, r->spec_line,
+                       r->ndim, v.operation, v.spec_line, v.ndim);
     else
       c->wanted[v.number] = (wanted){.is = true, .tolerance = uly_dtype_get(dtype_of(v.dtype))->tolerance, .first = -1};
   }

@@ -14,6 +14,9 @@ FUNCTION(pow)
 FUNCTION(sin)
 FUNCTION(tanh)
 #else
+FUNCTION(bcmp)
+FUNCTION(memcmp)
 FUNCTION(memcpy)
 FUNCTION(memset)
+FUNCTION(strlen)
 #endif

@@ -1,5 +1,5 @@
-"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, and their bits with one rank's, and with those
-of the program without fusion (-O0). On several ranks memory holds NaN until it is written. With --grid the batch is split too: dp(B) is added to the grids of specs that have
+"""Compiles the specs of this folder and compares every entry, on several numbers of ranks, with the float64 reference, value by value where
+sizes are the first, and their bits with one rank's, and with those of the program without fusion (-O0). On several ranks memory holds NaN until it is written. With --grid the batch is split too: dp(B) is added to the grids of specs that have
 none, behind sp and before it. Specs that say `dtype f32` run with bf16 too, some with f16, there and in casts; then the error may be twice that of a run that rounds every
 value, and two roundings of the largest one.
 Usage: check_layers.py BIN [--grid] [SPEC…]"""
@@ -32,7 +32,7 @@ def call(*args, poison=False):
     return run.stdout
 
 
-def run_entry(tools, model, folder, line, ranks, dtype):
+def run_entry(tools, model, folder, line, ranks, dtype, checked):
     words = line.split()
     name, files, bounds = words[0], folder / words[0], {}
     args = ["--rtol", "2e-5", "--atol", "2e-5"] if dtype == "f32" else ["--rtol", "0", "--atol", "1e30"]
@@ -42,6 +42,8 @@ def run_entry(tools, model, folder, line, ranks, dtype):
         args += [kind, f"{tensor}=@{files}.{file}.safetensors:{tensor}"]
         if errors:
             bounds[tensor] = 2 * float(errors[0]) + 2 * TOLERANCE[dtype] * float(errors[1])
+    if checked:
+        args += ["--check", folder / "reference.so"]
     out = call(tools / "ulyrun", model, "--entry", name, *ranks, "--weights", f"{files}.weights.safetensors", *args, poison=ranks != RANKS[0])
     for tensor, error in re.findall(r"^(\w+) as expected: largest difference (\S+),", out, re.M):
         if tensor in bounds and not float(error) <= bounds[tensor]:
@@ -129,10 +131,10 @@ def check_size(tools, spec, folder, seed, sizes, runs):
     for line in call(tools / "reference_case", spec, folder, seed, *naive, *(f"{k}={v}" for k, v in sizes.items())).splitlines():
         plant(folder, line.split()[0], spec)
         one = None
-        for model, ranks in runs:
+        for model, ranks, checked in runs:
             n += 1
             try:
-                hashes = run_entry(tools, folder / model, folder, line, ranks, dtype)
+                hashes = run_entry(tools, folder / model, folder, line, ranks, dtype, checked)
                 one = one or hashes
                 if hashes != one or len(hashes) != line.count(" >"):
                     raise RuntimeError(f"other bits than on one rank: {hashes}, {one}")
@@ -148,9 +150,10 @@ def check(tools, spec, sizes, ranks, unfused_ranks, *options):
         call(tools / "ulyc", *options, spec, "-o", folder / "model.so")
         if unfused_ranks:
             call(tools / "ulyc", *options, "-O0", spec, "-o", folder / "unfused.so")
+        call(tools / "ulyc", "--target=reference", spec, "-o", folder / "reference.so")
         n, failures = check_refusals(tools, spec, folder / "model.so")
         for seed, size in enumerate(sizes):
-            runs = [("model.so", r) for r in ranks] + [("unfused.so", r) for r in unfused_ranks if seed == 0]
+            runs = [("model.so", r, seed == 0 and r in ranks[0:3:2]) for r in ranks] + [("unfused.so", r, r is unfused_ranks[-1]) for r in unfused_ranks if seed == 0]
             more, failed = check_size(tools, spec, folder, seed, size, runs)
             n, failures = n + more, failures + failed
     return n, failures
