@@ -68,10 +68,11 @@ static void describe(uly_call_builder *c, const uly_site *site, MlirOperation op
   int64_t sink = uly_op_i64(op, "sink", -1), offset = uly_op_i64(op, "q_offset", -1);
   d->has_sink = sink >= 0;
   if (sink >= 0) uly_call_set_op(c, ULY_ATTENTION_SINK, uly_site_dense(site, operand(op, sink), 1).operand, ULY_READ);
-  if (offset >= 0)
-    uly_call_set_op(c, ULY_ATTENTION_Q_OFFSET, uly_site_dense(site, operand(op, offset), uly_type_of(e->ir, operand(op, offset)).tensor.rank).operand,
-                    ULY_READ);
   uly_call_set_val(c, ULY_ATTENTION_OFFSET, uly_program_const(e->program, uly_op_i64(op, "q_offset_value", 0)));
+  if (offset < 0) return;
+  uly_place at = uly_site_place(site, operand(op, offset));
+  uly_call_set_op(c, ULY_ATTENTION_Q_OFFSET, at.operand, ULY_READ);
+  uly_call_set_val(c, ULY_ATTENTION_OFFSET, uly_type_of(e->ir, operand(op, offset)).tensor.rank ? at.stride[0] : uly_program_const(e->program, 0));
 }
 
 static void set_sizes_of(uly_call_builder *c, MlirOperation op) {

@@ -23,12 +23,18 @@ static int operand_number(MlirOperation op, MlirValue value) {
 
 static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
 
+// Linears of one kernel have weights of one dtype.
+static bool same_weights(const uly_fuse *fuse, MlirOperation a, MlirOperation b) {
+  return uly_type_of(fuse->ir, operand(a, 1)).tensor.dtype == uly_type_of(fuse->ir, operand(b, 1)).tensor.dtype;
+}
+
 // Another linear of the same input among |map|'s operands, used only there: an accumulator of the same kernel.
 static MlirOperation find_partner(const uly_fuse *fuse, MlirOperation map, MlirOperation linear) {
   for (int i = 0; i < (int)mlirOperationGetNumOperands(map); i++) {
     MlirOperation other = uly_value_op(operand(map, i));
     if (!is_kind(other, ULY_KIND_LINEAR) || mlirOperationEqual(other, linear) || !mlirValueEqual(operand(other, 0), operand(linear, 0))) continue;
     if (!mlirTypeEqual(mlirValueGetType(uly_op_result(other, 0)), mlirValueGetType(uly_op_result(linear, 0)))) continue;
+    if (!same_weights(fuse, other, linear)) continue;
     MlirOperation user = uly_single_user(fuse, uly_op_result(other, 0));
     if (!is_null(user) && mlirOperationEqual(user, map) && uly_map_is_pointwise(fuse->ir, map, i)) return other;
   }
@@ -87,9 +93,9 @@ static bool same_angles(const chain *a, const chain *b) {
 
 // Whether |c| can travel in the message kernel of |first|. Its own inputs must be there before the exchange, and its result is used nowhere else: both hold, as
 // it ends there.
-static bool joins(const chain *first, const chain *c) {
+static bool joins(const uly_fuse *fuse, const chain *first, const chain *c) {
   return !is_null(c->exchange) && mlirOperationEqual(first->exchange, c->exchange) && mlirValueEqual(operand(first->linear[0], 0), operand(c->linear[0], 0)) &&
-         same_angles(first, c);
+         same_angles(first, c) && same_weights(fuse, first->linear[0], c->linear[0]);
 }
 
 static bool is_linear_of(MlirOperation op, MlirValue x) { return is_kind(op, ULY_KIND_LINEAR) && mlirValueEqual(operand(op, 0), x); }
@@ -113,7 +119,7 @@ static void fill_message(const uly_fuse *fuse, const chain *first, uly_group *gr
     MlirOperation start = chain_start(operand(first->exchange, i), operand(first->linear[0], 0));
     if (is_null(start)) continue;
     chain c = grow(fuse, start);
-    if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(first, &c)) add_chain(group, &c);
+    if (mlirValueEqual(c.result, operand(first->exchange, i)) && joins(fuse, first, &c)) add_chain(group, &c);
   }
 }
 

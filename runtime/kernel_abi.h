@@ -97,7 +97,7 @@ enum uly_pack_val { ULY_PACK_N_VALS };
 enum uly_attention_op {
   ULY_ATTENTION_Q, ULY_ATTENTION_K, ULY_ATTENTION_V,
   ULY_ATTENTION_SINK,    // f32 [H] global, or absent
-  ULY_ATTENTION_Q_OFFSET,// i32 [B] of this rank's batch, or absent
+  ULY_ATTENTION_Q_OFFSET,// i32, of this rank's batch or one for all, or absent
   ULY_ATTENTION_OUT,     // P pointers: the messages to each peer [s_p][B][h][Dv]; or 1 pointer
   ULY_ATTENTION_LSE,     // f32, or absent
   ULY_ATTENTION_N_OPS    // captured tensors follow
@@ -115,7 +115,7 @@ enum uly_attention_val {
   ULY_ATTENTION_O_ROW,  // first row of each output pointer: one a peer, ascending (a peer without rows has its successor's)
   ULY_ATTENTION_O_S, ULY_ATTENTION_O_B, ULY_ATTENTION_O_H, // strides, the same for every pointer
   ULY_ATTENTION_L_S, ULY_ATTENTION_L_B, ULY_ATTENTION_L_H,
-  ULY_ATTENTION_OFFSET, // q_offset where it is one number
+  ULY_ATTENTION_OFFSET, // q_offset where that operand is absent, else its stride over b
   ULY_ATTENTION_N_VALS // hook values follow
 };
 // items: B · H_local · cdiv(S, ULY_ATTENTION_ITEM_ROWS), head by head, largest row block first. scratch:

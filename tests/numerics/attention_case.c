@@ -232,7 +232,7 @@ static void call_kernel(const attention_case *c, uly_kernel kernel, const uly_bi
                                     [ULY_ATTENTION_L_S] = v->n_heads,
                                     [ULY_ATTENTION_L_B] = v->n_rows * v->n_heads,
                                     [ULY_ATTENTION_L_H] = 1,
-                                    [ULY_ATTENTION_OFFSET] = s->offset + v->first_row,
+                                    [ULY_ATTENTION_OFFSET] = s->per_batch_offset ? 1 : s->offset + v->first_row,
                                     [HOOK_MASK] = s->mask,
                                     [HOOK_MASK_A] = s->mask_a,
                                     [HOOK_MASK_B] = s->mask_b,

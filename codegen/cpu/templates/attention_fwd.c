@@ -88,8 +88,8 @@ ULY_INLINE item find_item(const uly_call *call, int64_t index) {
   it.row = (blocks - 1 - index % blocks) * ITEM_ROWS;
   it.rows = min64(s - it.row, ITEM_ROWS);
   it.n_panels = uly_cdiv(it.rows, NR);
-  bool per_batch = call->op[ULY_ATTENTION_Q_OFFSET].n != 0;
-  it.q = it.row + (per_batch ? ((const int32_t *)ptr(call, ULY_ATTENTION_Q_OFFSET))[it.b] : val(call, ULY_ATTENTION_OFFSET));
+  int64_t offset = val(call, ULY_ATTENTION_OFFSET);
+  it.q = it.row + (call->op[ULY_ATTENTION_Q_OFFSET].n ? ((const int32_t *)ptr(call, ULY_ATTENTION_Q_OFFSET))[it.b * offset] : offset);
   int64_t kv = global_head(&it) / uly_attention_group - val(call, ULY_ATTENTION_K0);
   it.k = at_element(ptr(call, ULY_ATTENTION_K), it.b * val(call, ULY_ATTENTION_K_B) + kv * val(call, ULY_ATTENTION_K_H));
   it.v = at_element(ptr(call, ULY_ATTENTION_V), it.b * val(call, ULY_ATTENTION_V_B) + kv * val(call, ULY_ATTENTION_V_H));
