@@ -102,7 +102,7 @@ class Installed(unittest.TestCase):
             self.assertIn(f" {command}\n", run("bash", "-c", f'. "{completion}"; complete -p {command}'))
 
     def test_documents(self):
-        for name in ("LICENSE", "NOTICE", "README.md", "SPEC.md"):
+        for name in ("LICENSE", "NOTICE", "README.md", "specs/SPEC.md", "specs/minilm.spec"):
             self.assertTrue((PREFIX / "share/doc/ulyc" / name).is_file(), name)
 
     def test_text_names_no_folder_of_the_build(self):

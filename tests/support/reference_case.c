@@ -79,13 +79,14 @@ static const double *make_input(job *j, const uly_graph_input *input) {
 
 // What rounding may do to each result: a multiple of the largest change that noise makes.
 static void find_errors(job *j, uly_graph_run run, double *const *results, double *out_errors) {
-  enum { SEEDS = 3, FACTOR = 64 };
+  enum { SEEDS = 3 };
+  const double factor = 64;
   double **noisy = ULY_NEW_ARRAY(j->arena, double *, run.entry->n_results);
   for (run.noise = 1; run.noise <= SEEDS; run.noise++) {
     if (uly_graph_reference(j->arena, &run, noisy) != ULY_OK) fail("noise makes a fault");
     for (int32_t i = 0; i < run.entry->n_results; i++) {
       int64_t n = uly_graph_elements(&run.entry->results[i].value->type, j->sizes, NULL);
-      for (int64_t k = 0; k < n; k++) out_errors[i] = fmax(out_errors[i], FACTOR * fabs(noisy[i][k] - results[i][k]));
+      for (int64_t k = 0; k < n; k++) out_errors[i] = fmax(out_errors[i], factor * fabs(noisy[i][k] - results[i][k]));
     }
   }
 }
