@@ -116,6 +116,7 @@ uly_status uly_import(uly_arena *arena, uly_diags *diags, uly_str name, uly_str 
     uly_import_read_keys(r);
     uly_import_note_unread(r, notes);
   }
+  if (uly_json_lost_memory()) uly_out_of_memory(0);
   uly_status status = ok && !diags->n_errors ? write_spec(r, out_spec, out_graph) : ULY_INVALID_INPUT;
   json_decref(root);
   return status;

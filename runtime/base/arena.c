@@ -34,14 +34,14 @@ struct uly_arena {
   chunk *head;
 };
 
-static void die_out_of_memory(size_t bytes) {
+void uly_out_of_memory(size_t bytes) {
   fprintf(stderr, "ulyc: out of memory (%zu bytes)\n", bytes);
   exit(1);
 }
 
 uly_arena *uly_arena_create(void) {
   uly_arena *arena = calloc(1, sizeof *arena);
-  if (!arena) die_out_of_memory(sizeof *arena);
+  if (!arena) uly_out_of_memory(sizeof *arena);
   return arena;
 }
 
@@ -57,13 +57,13 @@ void uly_arena_destroy(uly_arena *arena) {
 static size_t footprint(size_t bytes) { return ((bytes + 15) & ~(size_t)15) + GAP; }
 
 void *uly_arena_alloc(uly_arena *arena, size_t bytes) {
-  if (bytes > SIZE_MAX / 2) die_out_of_memory(bytes);
+  if (bytes > SIZE_MAX / 2) uly_out_of_memory(bytes);
   size_t need = footprint(bytes);
   chunk *c = arena->head;
   if (!c || c->size - c->used < need) {
     size_t usual = !c ? FIRST_CHUNK : c->size < CHUNK / 2 ? 2 * c->size : CHUNK, size = need > usual ? need : usual;
     c = calloc(1, sizeof *c + size);
-    if (!c) die_out_of_memory(size);
+    if (!c) uly_out_of_memory(size);
     ASAN_POISON_MEMORY_REGION(c->data, size);
     c->size = size;
     c->next = arena->head;

@@ -1,5 +1,8 @@
 #include "runtime/io/json.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 static uly_status fault(uly_json_fault *out, uint64_t at, const char *format, ...) ULY_PRINTF(3, 4);
 static uly_status fault(uly_json_fault *out, uint64_t at, const char *format, ...) {
   va_list args;
@@ -37,12 +40,40 @@ static uly_status check_limits(uly_bytes text, const uly_json_limits *limits, ul
   return ULY_OK;
 }
 
+// ---- memory
+
+static _Thread_local bool lost;
+
+static void *watched_malloc(size_t bytes) {
+  void *p = malloc(bytes);
+  if (!p) lost = true;
+  return p;
+}
+
+static void install(void) { json_set_alloc_funcs(watched_malloc, free); }
+
+void uly_json_watch(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, install);
+  lost = false;
+}
+
+bool uly_json_lost_memory(void) { return lost; }
+
+// ---- reading
+
 uly_status uly_json_read(uly_bytes text, const uly_json_limits *limits, json_t **out, uly_json_fault *out_fault) {
   json_error_t error;
   *out = NULL;
+  uly_json_watch();
   if (text.len > limits->bytes)
     return fault(out_fault, 0, "%llu bytes, at most %llu are read", (unsigned long long)text.len, (unsigned long long)limits->bytes);
   ULY_TRY(check_limits(text, limits, out_fault));
   *out = json_loadb((const char *)text.ptr, (size_t)text.len, JSON_REJECT_DUPLICATES, &error);
+  if (lost) {
+    json_decref(*out);
+    *out = NULL;
+    return fault(out_fault, 0, "no memory for it"), ULY_EXHAUSTED;
+  }
   return *out ? ULY_OK : fault(out_fault, error.position <= 0 ? 0 : (uint64_t)error.position - 1, "%s", error.text);
 }

@@ -16,7 +16,11 @@ typedef struct uly_json_fault {
   char text[JSON_ERROR_TEXT_LENGTH];
 } uly_json_fault;
 
-// ULY_INVALID_INPUT: |out_fault| says what is wrong, and where. The value is the caller's.
+// jansson leaves out what it has no memory for, and goes on. True where that happened in this thread since the last uly_json_read or uly_json_watch: what was made is not to be used.
+void uly_json_watch(void);
+bool uly_json_lost_memory(void);
+
+// ULY_EXHAUSTED, or ULY_INVALID_INPUT: |out_fault| says what is wrong, and where. The value is the caller's.
 ULY_MUST_USE uly_status uly_json_read(uly_bytes text, const uly_json_limits *limits, json_t **out, uly_json_fault *out_fault);
 
 #endif

@@ -160,8 +160,8 @@ static uly_status load_file(loader *l) {
   if (!uly_bytes_u8(text, 0, &first) || first != '{') return BAD(l, "%s: the header does not start with '{'", l->path);
   uly_bytes_slice(whole, 8 + len, whole.len - 8 - len, &l->data);
   uly_json_fault fault;
-  if (uly_json_read(text, &limits, &l->file->header, &fault) != ULY_OK)
-    return BAD(l, "%s: header, byte %llu: %s", l->path, (unsigned long long)fault.at, fault.text);
+  uly_status status = uly_json_read(text, &limits, &l->file->header, &fault);
+  if (status != ULY_OK) return uly_fail(l->error, status, "%s: header, byte %llu: %s", l->path, (unsigned long long)fault.at, fault.text);
   if (!json_is_object(l->file->header)) return BAD(l, "%s: the header is not an object", l->path);
   return load_tensors(l);
 }
@@ -253,6 +253,7 @@ static uly_status write_all(const char *text, int64_t n, const uly_ndarray *arra
 }
 
 uly_status uly_safetensors_write(const char *path, int64_t n, const char *const *names, const uly_ndarray *arrays, uly_error *error) {
+  uly_json_watch();
   json_t *header = json_object();
   bool ok = header != NULL;
   int64_t at = 0;
@@ -262,7 +263,11 @@ uly_status uly_safetensors_write(const char *path, int64_t n, const char *const 
   }
   char *text = ok ? json_dumps(header, JSON_COMPACT) : NULL;
   json_decref(header);
-  if (!text) return uly_fail(error, ULY_INVALID_ARGUMENT, "%s: names that repeat or are not UTF-8, or no memory", path);
+  if (uly_json_lost_memory()) {
+    free(text);
+    return uly_fail(error, ULY_EXHAUSTED, "%s: no memory for the header", path);
+  }
+  if (!text) return uly_fail(error, ULY_INVALID_ARGUMENT, "%s: names that repeat or are not UTF-8", path);
   uly_output output;
   uly_status status = uly_output_open(path, &output, error);
   if (status == ULY_OK) {

@@ -5,9 +5,11 @@ one or the new one, whole; nothing is left beside it.
 """
 import concurrent.futures
 import itertools
+import json
 import os
 import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -27,10 +29,21 @@ KINDS = {
     "open": ["EACCES", "EMFILE", "EINTR"], "read": ["EIO", "EINTR", "short"], "write": ["ENOSPC", "EIO", "EINTR", "short"], "fsync": ["EIO", "EINTR"],
     "close": ["EIO"], "rename": ["EIO"], "linkat": ["ENOSPC", "EPERM"], "memfd_create": ["EMFILE"], "mmap": ["ENOMEM"], "waitpid": ["EINTR"], "getrandom": ["EIO"],
 }
+CONFIG = '{"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 8, "vocab_size": 16}'
 REASONS = {"EACCES": "Permission denied", "EMFILE": "Too many open files", "EIO": "nput/output error", "ENOSPC": "No space left", "EPERM": "Operation not permitted",
            "ENOMEM": "memory"}
 RETRIED = ("EINTR", "short")
 NO_CRASH = {0, 1, 69, 70, 74}
+
+
+def safetensors(name, dims, n):
+    header = json.dumps({name: {"dtype": "F32", "shape": dims, "data_offsets": [0, n]}}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(n)
+
+
+def npy(dims, n):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(dims)}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(n)
 
 
 def read(path):
@@ -55,12 +68,13 @@ class Faults(unittest.TestCase):
         folder = os.path.join(cls.top, str(next(cls.number)))
         os.mkdir(folder)
         os.mkdir(folder + ".tmp")
-        path = os.path.join(folder, "m.spec")
-        with open(path, "w") as f:
-            f.write(SPEC)
+        files = {"m.spec": SPEC.encode(), "config.json": CONFIG.encode(), "w.safetensors": safetensors("l.weight", [4, 4], 64), "x.npy": npy([1, 5, 4], 80)}
         if args[0] != "ulyc" or args[1] == "inspect":
-            with open(os.path.join(folder, "m.so"), "wb") as f:
-                f.write(cls.model)
+            files["m.so"] = cls.model
+        for name, data in files.items():
+            if name in args or any(a.endswith(name) for a in args):
+                with open(os.path.join(folder, name), "wb") as f:
+                    f.write(data)
         if old is not None:
             with open(os.path.join(folder, "out"), "wb") as f:
                 f.write(old)
@@ -117,8 +131,15 @@ class Faults(unittest.TestCase):
         self.every_call(["ulyc", "inspect", "--program", "m.so"], False)
 
     def test_run(self):
-        args = ["ulyrun", "m.so", "--at", "B=1,S=5", "--input", "x=rand:seed=1", "--weights", "rand:seed=2", "--threads", "1", "--output", "out=@out"]
+        args = ["ulyrun", "m.so", "--input", "x=@x.npy", "--weights", "w.safetensors", "--threads", "1", "--output", "out=@out"]
         self.every_call(args, True)
+
+    def test_import(self):
+        self.every_call(["ulyc", "import", "config.json", "-o", "out"], True)
+
+    # The file is laid out where it stands.
+    def test_format(self):
+        self.every_call(["ulyc", "fmt", "out"], True, b"ulyc 1\nlayer l(x:f32[4])->[4]=x\n")
 
     # LLVM allocates tens of thousands of times, and ends the process where it cannot: some of them.
     def test_compile(self):
