@@ -3,19 +3,14 @@
 //   all_to_all_bench [model=attention.so] [transport=local|shm] [ranks=2] [mib=64] [ms=2000]
 // One line a direction: GB/s that the ranks together copy, and the share of memcpy's.
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench/rank_timing.h"
+#include "bench/ranks.h"
 #include "runtime/base/pages.h"
 #include "runtime/bound.h"
 #include "runtime/kernel_abi.h"
-#include "runtime/transports/shm.h"
 
 enum { MAX_TENSORS = 8 };
 
@@ -28,31 +23,29 @@ typedef struct options {
   double mib, seconds;
 } options;
 
+typedef struct job {
+  const options *o;
+  uly_loaded *loaded;
+} job;
+
 typedef struct rank {
   const options *o;
   timing *timing;
   uly_comm *comm;
   uly_loaded *loaded;
   uly_bound *bound;
-  int number;
   void *tensors[MAX_TENSORS];
   size_t bytes[MAX_TENSORS], copied; // copied: by this rank in one direction
   void *from, *to;                   // of memcpy
-  pthread_t thread;
 } rank;
 
-static void die(const char *what) {
-  fprintf(stderr, "all_to_all_bench: %s\n", what);
-  exit(1);
-}
-
 static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) die(error->text);
+  if (status != ULY_OK) bench_die(error->text);
 }
 
 static void *touched(size_t bytes) {
   void *p = uly_pages_alloc(bytes);
-  if (!p) die("no memory");
+  if (!p) bench_die("no memory");
   memset(p, 1, bytes);
   return p;
 }
@@ -91,20 +84,20 @@ static void plain_copy(void *argument) {
 
 static void measure(rank *r, direction way) {
   bool *skip = calloc(r->loaded->tables.n_steps, sizeof *skip);
-  if (!skip) die("no memory");
+  if (!skip) bench_die("no memory");
   choose(r, way, skip);
   const int n = r->o->ranks;
   double best[2] = {1e9, 1e9}, stop = timing_now() + r->o->seconds;
   uint64_t total = 0, all[TIMING_MAX_RANKS], mine = r->copied;
-  if (r->comm->ops->all_gather(r->comm, &mine, sizeof mine, all) != ULY_OK) die(r->comm->error);
+  if (r->comm->ops->all_gather(r->comm, &mine, sizeof mine, all) != ULY_OK) bench_die(r->comm->error);
   for (int q = 0; q < n; q++) total += all[q];
   for (int runs = 0;; runs++) {
-    double ours = timing_of(r->timing, r->number, n, exchange, r), theirs = timing_of(r->timing, r->number, n, plain_copy, r);
+    double ours = timing_of(r->timing, r->comm->rank, n, exchange, r), theirs = timing_of(r->timing, r->comm->rank, n, plain_copy, r);
     if (runs && ours < best[0]) best[0] = ours; // the first one touches memory
     if (runs && theirs < best[1]) best[1] = theirs;
-    if (timing_agree(r->timing, r->number, n, runs > 3 && timing_now() > stop)) break;
+    if (timing_agree(r->timing, r->comm->rank, n, runs > 3 && timing_now() > stop)) break;
   }
-  if (r->number == 0)
+  if (r->comm->rank == 0)
     printf("%-5s %d ranks, %.1f MiB each, %s %6.2f GB/s %5.1f %% of memcpy's %.2f\n", r->o->transport, r->o->ranks, (double)mine / 1048576,
            direction_names[way], (double)total / best[0] * 1e-9, 100 * best[1] / best[0], (double)total / best[1] * 1e-9);
   fflush(stdout);
@@ -122,8 +115,9 @@ static int64_t rows_of(const uly_tables *t, const options *o, uint32_t entry) { 
   return (int64_t)(o->mib * 1048576 / (double)row + 0.5) * o->ranks;
 }
 
-static void *rank_main(void *argument) {
-  rank *r = argument;
+static void rank_main(uly_comm *comm, timing *shared, void *argument) {
+  const job *j = argument;
+  rank *r = &(rank){.o = j->o, .loaded = j->loaded, .comm = comm, .timing = shared};
   uly_error error;
   const uly_tables *t = &r->loaded->tables;
   int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
@@ -143,38 +137,10 @@ static void *rank_main(void *argument) {
   r->to = touched(most);
   for (int way = 0; way < N_DIRECTIONS; way++) measure(r, (direction)way);
   uly_bound_destroy(r->bound);
-  r->comm->ops->destroy(r->comm);
-  return NULL;
+  comm->ops->destroy(comm);
 }
 
-// ---- launch -------------------------------------------------------------------------------------------------------------------------------------------
-
-static void run_threads(rank *ranks, int n) {
-  uly_comm *comms[TIMING_MAX_RANKS];
-  if (uly_comm_local_create(n, comms) != ULY_OK) die("no memory for ranks");
-  for (int q = 0; q < n; q++) {
-    ranks[q].comm = comms[q];
-    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
-  }
-  for (int q = 0; q < n; q++) pthread_join(ranks[q].thread, NULL);
-}
-
-static void run_processes(rank *ranks, int n) {
-  uly_shm_group *group;
-  if (uly_shm_group_create(n, &group) != ULY_OK) die("no shared memory for ranks");
-  for (int q = 0; q < n; q++) {
-    pid_t child = fork();
-    if (child < 0) die("no processes");
-    if (child) continue;
-    if (uly_shm_group_join(group, q, 60, &ranks[q].comm) != ULY_OK) die("a rank cannot join");
-    rank_main(&ranks[q]);
-    exit(0);
-  }
-  uly_shm_group_destroy(group);
-  int status, failed = 0;
-  for (int q = 0; q < n; q++) failed |= wait(&status) < 0 || status != 0;
-  if (failed) exit(1);
-}
+// ---- command ----------------------------------------------------------------------------------------------------------------------------------------
 
 static void read_option(options *o, const char *text) {
   if (!strncmp(text, "model=", 6))
@@ -195,21 +161,11 @@ static void read_option(options *o, const char *text) {
 
 int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .ranks = 2, .mib = 64, .seconds = 2};
-  static rank ranks[TIMING_MAX_RANKS];
   uly_error error;
   uly_loaded *loaded;
   for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  if (o.ranks < 1 || o.ranks > TIMING_MAX_RANKS) die("1 to 64 ranks");
   check(uly_loaded_open(o.model, &error, &loaded), &error);
-  timing *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (t == MAP_FAILED) die("no memory");
-  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .timing = t, .loaded = loaded, .number = q};
-  if (!strcmp(o.transport, "local"))
-    run_threads(ranks, o.ranks);
-  else if (!strcmp(o.transport, "shm"))
-    run_processes(ranks, o.ranks);
-  else
-    die("transport=local or transport=shm");
+  ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});
   uly_loaded_destroy(loaded);
   return 0;
 }

@@ -4,21 +4,16 @@
 // |threads| are of each rank; the loop of FMAs has one of each rank only.
 // Work is counted from the program: linear layers with the columns that their packed weights are padded to, attention over all pairs of a mask that allows all.
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench/attention_kernels.h"
-#include "bench/rank_timing.h"
+#include "bench/ranks.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/pages.h"
 #include "runtime/bound.h"
 #include "runtime/kernel_abi.h"
-#include "runtime/transports/shm.h"
 
 enum { MAX_TENSORS = 16, FMA_ROUNDS = 20000 };
 
@@ -35,25 +30,23 @@ typedef struct options {
   double seconds;
 } options;
 
+typedef struct job {
+  const options *o;
+  uly_loaded *loaded;
+} job;
+
 typedef struct rank {
   const options *o;
   timing *timing;
   uly_loaded *loaded;
   uly_comm *comm;
   uly_bound *bound;
-  int number;
   double work; // floating-point operations of all ranks
   void *tensors[MAX_TENSORS];
-  pthread_t thread;
 } rank;
 
-static void die(const char *what) {
-  fprintf(stderr, "model_bench: %s\n", what);
-  exit(1);
-}
-
 static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) die(error->text);
+  if (status != ULY_OK) bench_die(error->text);
 }
 
 // ---- a device that times what it launches ---------------------------------------------------------------------------------------------------------------
@@ -111,18 +104,18 @@ static void measure(rank *r) {
   double operations = (__builtin_cpu_supports("avx512f") ? &attention_level_v4 : &attention_level_v3)->fma_loop(FMA_ROUNDS) * n;
   run_model(r);
   work = watch.work;
-  if (r->comm->ops->all_gather(r->comm, &work, sizeof work, all) != ULY_OK) die(r->comm->error);
+  if (r->comm->ops->all_gather(r->comm, &work, sizeof work, all) != ULY_OK) bench_die(r->comm->error);
   r->work = 0;
   for (int q = 0; q < n; q++) r->work += all[q];
   for (int runs = 0;; runs++) {
     memset(watch.seconds, 0, sizeof watch.seconds);
-    double t = timing_of(r->timing, r->number, n, run_model, r);
+    double t = timing_of(r->timing, r->comm->rank, n, run_model, r);
     if (t < best) best = t, memcpy(shares, watch.seconds, sizeof shares);
-    t = timing_of(r->timing, r->number, n, run_peak, NULL);
+    t = timing_of(r->timing, r->comm->rank, n, run_peak, NULL);
     if (t < peak) peak = t;
-    if (timing_agree(r->timing, r->number, n, runs > 3 && timing_now() > stop)) break;
+    if (timing_agree(r->timing, r->comm->rank, n, runs > 3 && timing_now() > stop)) break;
   }
-  if (r->number) return;
+  if (r->comm->rank) return;
   double rest = best;
   operations *= r->o->threads;
   printf("S=%" PRId64 " %d ranks of %d threads, %s %8.3f ms %6.1f GFLOP/s %5.1f %% of %.1f |", r->o->s, n, r->o->threads, r->o->transport, best * 1e3,
@@ -134,8 +127,9 @@ static void measure(rank *r) {
   printf(" waits and steps %.1f %%\n", 100 * rest / best);
 }
 
-static void *rank_main(void *argument) {
-  rank *r = argument;
+static void rank_main(uly_comm *comm, timing *shared, void *argument) {
+  const job *j = argument;
+  rank *r = &(rank){.o = j->o, .loaded = j->loaded, .comm = comm, .timing = shared};
   uly_error error;
   const uly_tables *t = &r->loaded->tables;
   int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
@@ -149,7 +143,7 @@ static void *rank_main(void *argument) {
     size_t elements = 1;
     for (uint32_t d = 0; d < x->rank; d++) elements *= (size_t)local[d];
     r->tensors[k] = uly_pages_alloc(8 * elements);
-    if (!r->tensors[k]) die("no memory");
+    if (!r->tensors[k]) bench_die("no memory");
     for (size_t i = 0; x->dtype == ULY_F32 && i < elements; i++) ((float *)r->tensors[k])[i] = (float)(i * 2654435761u % 1024) / 512 - 1; // ids are 0
   }
   uly_device_ops timed = *r->bound->device->ops;
@@ -160,38 +154,10 @@ static void *rank_main(void *argument) {
   measure(r);
   r->bound->device->ops = watch.real;
   uly_bound_destroy(r->bound);
-  r->comm->ops->destroy(r->comm);
-  return NULL;
+  comm->ops->destroy(comm);
 }
 
-// ---- launch -------------------------------------------------------------------------------------------------------------------------------------------
-
-static void run_threads(rank *ranks, int n) {
-  uly_comm *comms[TIMING_MAX_RANKS];
-  if (uly_comm_local_create(n, comms) != ULY_OK) die("no memory for ranks");
-  for (int q = 0; q < n; q++) {
-    ranks[q].comm = comms[q];
-    if (pthread_create(&ranks[q].thread, NULL, rank_main, &ranks[q])) die("no threads");
-  }
-  for (int q = 0; q < n; q++) pthread_join(ranks[q].thread, NULL);
-}
-
-static void run_processes(rank *ranks, int n) {
-  uly_shm_group *group;
-  if (uly_shm_group_create(n, &group) != ULY_OK) die("no shared memory for ranks");
-  for (int q = 0; q < n; q++) {
-    pid_t child = fork();
-    if (child < 0) die("no processes");
-    if (child) continue;
-    if (uly_shm_group_join(group, q, 60, &ranks[q].comm) != ULY_OK) die("a rank cannot join");
-    rank_main(&ranks[q]);
-    exit(0);
-  }
-  uly_shm_group_destroy(group);
-  int status, failed = 0;
-  for (int q = 0; q < n; q++) failed |= wait(&status) < 0 || status != 0;
-  if (failed) exit(1);
-}
+// ---- command ----------------------------------------------------------------------------------------------------------------------------------------
 
 static void read_option(options *o, const char *text) {
   if (!strncmp(text, "model=", 6))
@@ -214,22 +180,12 @@ static void read_option(options *o, const char *text) {
 
 int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .s = 512, .ranks = 1, .threads = 1, .seconds = 1};
-  static rank ranks[TIMING_MAX_RANKS];
   uly_error error;
   uly_loaded *loaded;
   for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  if (o.ranks < 1 || o.ranks > TIMING_MAX_RANKS) die("1 to 64 ranks");
   check(uly_loaded_open(o.model, &error, &loaded), &error);
   check(uly_param_seed(loaded, 1, &error), &error);
-  timing *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (t == MAP_FAILED) die("no memory");
-  for (int q = 0; q < o.ranks; q++) ranks[q] = (rank){.o = &o, .timing = t, .loaded = loaded, .number = q};
-  if (!strcmp(o.transport, "local"))
-    run_threads(ranks, o.ranks);
-  else if (!strcmp(o.transport, "shm"))
-    run_processes(ranks, o.ranks);
-  else
-    die("transport=local or transport=shm");
+  ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});
   uly_loaded_destroy(loaded);
   return 0;
 }

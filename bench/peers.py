@@ -126,6 +126,8 @@ def main():
     unknown = set(args.tables) - set(TABLES)
     if unknown:
         parser.error(f"no table {', '.join(sorted(unknown))}; there are: {' '.join(TABLES)}")
+    if not (args.build / "bin/attention_bench").exists():
+        parser.error(f"no benchmarks in {args.build}: ninja -C {args.build} benches")
     args.peer = Peer(args.python)
     for table in args.tables or TABLES:
         title, peer, make = TABLES[table]
