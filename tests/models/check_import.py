@@ -15,6 +15,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+UNKNOWN = ["t5"]  # families whose specs are written by hand
 RTOL = 1e-5  # of the largest output
 
 
@@ -57,6 +58,10 @@ def check_outputs(binaries, spec, folder, scratch):
 def check(binaries, folder, scratch, write):
     expected = folder / "imported.spec"
     done = run(f"{binaries}/ulyc", "import", str(folder / "config.json"))
+    if folder.name in UNKNOWN:
+        if done.returncode != 1 or "known are" not in done.stderr:
+            yield f"exit code {done.returncode}\n{done.stderr}"
+        return
     if done.returncode:
         yield done.stderr
         return

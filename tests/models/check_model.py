@@ -31,6 +31,8 @@ MODELS = {
     "bert": dict(spec="bert/model.spec", defines="bert/defines", weights="bert/weights.safetensors", rtol=1e-5,
                  cases=[dict(inputs={k: f"bert/inputs.safetensors:{k}" for k in ("tokens", "types", "valid")},
                              expect={k: f"bert/expected.safetensors:{k}" for k in ("hidden", "pooled", "mean")})]),
+    "t5": dict(spec=f"{ROOT}/specs/t5.spec", defines="t5/defines", weights="t5/weights.safetensors", rtol=1e-5,
+               cases=[dict(inputs={k: f"t5/inputs.safetensors:{k}" for k in ("source", "valid", "target")}, expect={"logits": "t5/expected.safetensors:logits"})]),
     "minilm": dict(spec=f"{ROOT}/specs/minilm.spec", weights="published", atol=6e-6,
                    cases=[dict(inputs={"tokens": f"minilm/reference.safetensors:input_ids.{i}"},
                                expect={"hidden": f"minilm/reference.safetensors:last_hidden_state.{i}", "embedding": f"minilm/reference.safetensors:embedding.{i}"})
