@@ -55,12 +55,12 @@ static int32_t producer_leaf(void *context, uly_expr_builder *b, const uly_expr_
   return uly_expr_leaf(b, ULY_SC_OPERAND, (uly_scalar_type)node->type, at);
 }
 
-// A leaf of the same dtype, and an index, which fits 32 bits, are read as they were written.
+// A leaf of the same dtype, and an index in 32 bits or more, are read as they were written.
 static bool changes_when_stored(const composition *c) {
   const uly_expr_node *first = &c->inner.expr.nodes[0];
   if (has_operation(&c->inner.expr)) return true;
   if (first->op == ULY_SC_OPERAND) return uly_type_of(c->fuse->ir, c->inner.operands[first->index]).tensor.dtype != c->dtype;
-  return first->op != ULY_SC_COORD;
+  return first->op != ULY_SC_COORD || (c->dtype != ULY_I32 && c->dtype != ULY_I64);
 }
 
 static int32_t consumer_leaf(void *context, uly_expr_builder *b, const uly_expr_node *node) {
