@@ -51,6 +51,18 @@ uly_value uly_build_cross_entropy(uly_call *call) {
   return check_labels(call, LABELS) ? build_loss(call, call->args[LABELS], ignore) : uly_poison();
 }
 
+// Ints of any dtype, one a token.
+static bool check_doc(uly_call *call, int32_t doc, const uly_tensor_type *tokens) {
+  const uly_graph_value *value = uly_call_tensor(call, doc);
+  if (!value) return false;
+  uly_tensor_type wanted = *tokens;
+  wanted.dtype = value->type.dtype;
+  if (uly_map_scalar_type(wanted.dtype) == ULY_SCALAR_INT && uly_tensor_type_equal(&wanted, &value->type)) return true;
+  uly_str have = uly_shape_text(call->c, &value->type), rows = uly_shape_text(call->c, tokens);
+  ULY_CHECK_ERROR(call->c, call->scope, call->locs[doc], ULY_D(DOC_SHAPE), ULY_STR_ARG(have), ULY_STR_ARG(rows));
+  return false;
+}
+
 uly_value uly_build_next_token_loss(uly_call *call) {
   enum { LOGITS, TOKENS, DOC };
   uly_checker *c = call->c;
@@ -58,9 +70,9 @@ uly_value uly_build_next_token_loss(uly_call *call) {
   if (!check_labels(call, TOKENS)) return uly_poison();
   uly_value labels = uly_build_shift_by(c, loc, call->args[TOKENS], -1, -100.0);
   if (call->given[DOC]) {
-    uly_graph_value *doc = uly_call_tensor(call, DOC);
-    if (!doc) return uly_poison();
-    uly_value same[2] = {call->args[DOC], uly_build_shift_by(c, loc, call->args[DOC], -1, -1.0)};
+    if (!check_doc(call, DOC, &call->args[TOKENS].u.tensor->type)) return uly_poison();
+    // Behind the last token any document will do, one that every dtype holds: its label is ignored already.
+    uly_value same[2] = {call->args[DOC], uly_build_shift_by(c, loc, call->args[DOC], -1, 0.0)};
     uly_value args[3] = {uly_eval_apply(c, call->scope, call->locs[DOC], ULY_SC_EQ, same, 2), labels, uly_static_int(-100)};
     labels = uly_eval_apply(c, call->scope, loc, ULY_SC_IF, args, 3);
     if (labels.kind == ULY_VALUE_POISON) return labels;
