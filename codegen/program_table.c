@@ -30,10 +30,37 @@ static void add_kernels(uly_program *p, uly_kernel_row *rows, const uly_bytes *o
 
 static uint64_t aligned(uint64_t n) { return (n + 7) & ~(uint64_t)7; }
 
+// Of what ranks compare: all rows, but neither the name of the spec's file, the last of the characters, nor where it stands.
+static void hash_rows(const uly_program *p, const source *sources, uint8_t *out, size_t out_bytes) {
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, NULL, 0, out_bytes);
+  for (int t = 0; t < ULY_N_TABLES; t++) {
+    const void *rows = sources[t].rows;
+    uint64_t n = sources[t].count;
+    uly_source_row nameless = {.name = {0}};
+    if (t == ULY_TABLE_CHARS) n -= p->source_name.len;
+    if (t == ULY_TABLE_SOURCES && n) {
+      nameless = p->sources[0];
+      nameless.name = (uly_span){0};
+      rows = &nameless;
+    }
+    crypto_generichash_update(&state, (const unsigned char *)&n, sizeof n);
+    if (n) crypto_generichash_update(&state, rows, n * sources[t].row_bytes);
+  }
+  crypto_generichash_final(&state, out, out_bytes);
+}
+
+static uly_span add_chars(uly_program *p, uly_str text) {
+  uly_span span = {p->n_chars, (uint32_t)text.len};
+  for (size_t i = 0; i < text.len; i++) uly_program_add_chars(p, text.ptr[i]);
+  return span;
+}
+
 uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects, uint32_t n_levels) {
   uly_program *p = (uly_program *)program; // gets the kernels' names
   uly_kernel_row *kernels = ULY_NEW_ARRAY(p->arena, uly_kernel_row, p->n_kernels + 1);
   add_kernels(p, kernels, objects, n_levels);
+  if (p->n_sources) p->sources[0].name = add_chars(p, p->source_name);
   const source sources[ULY_N_TABLES] = {
 #define TABLE(kind, type, name) [ULY_TABLE_##kind] = {p->name, p->n_##name, sizeof(type)},
       ULY_PROGRAM_TABLES(TABLE)
@@ -51,14 +78,8 @@ uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects,
     if (n) memcpy((char *)blob + at, sources[t].rows, n);
     at += aligned(n);
   }
-  crypto_generichash(blob->program, sizeof blob->program, (const unsigned char *)(blob + 1), bytes - sizeof *blob, NULL, 0);
+  hash_rows(p, sources, blob->program, sizeof blob->program);
   return blob;
-}
-
-static uly_span add_chars(uly_program *p, uly_str text) {
-  uly_span span = {p->n_chars, (uint32_t)text.len};
-  for (size_t i = 0; i < text.len; i++) uly_program_add_chars(p, text.ptr[i]);
-  return span;
 }
 
 void uly_program_set_source(uly_program *p, uly_str name, uly_str text, uly_str printed) {
@@ -67,8 +88,8 @@ void uly_program_set_source(uly_program *p, uly_str name, uly_str text, uly_str 
       name = (uly_str){name.ptr + i + 1, name.len - i - 1};
       break;
     }
-  uly_source_row row = {.name = add_chars(p, name)};
-  row.text = add_chars(p, text);
+  uly_source_row row = {.text = add_chars(p, text)};
+  p->source_name = name;
   crypto_generichash(row.hash, sizeof row.hash, (const unsigned char *)printed.ptr, printed.len, NULL, 0);
   uly_program_add_sources(p, row);
 }

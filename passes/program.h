@@ -131,6 +131,7 @@ typedef struct uly_program {
   ULY_PROGRAM_TABLES(TABLE)
   TABLE(, uly_kernel_desc *, kernels)
 #undef TABLE
+  uly_str source_name; // of the spec's file, without folders: no part of what ranks compare
 } uly_program;
 
 uly_program *uly_program_create(uly_arena *arena);

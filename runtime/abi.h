@@ -259,7 +259,7 @@ typedef struct uly_blob {
   uint32_t magic;
   uint16_t abi_major, abi_minor;
   uint64_t bytes;       // of the whole blob
-  uint8_t program[32];  // BLAKE2b of everything after this header: what the ranks of a bind compare
+  uint8_t program[32];  // BLAKE2b of the tables' rows, but for the name of the spec's file: what the ranks of a bind compare
   uint32_t n_tables, pad;
   uly_table tables[ULY_N_TABLES]; // n_tables of them
 } uly_blob;

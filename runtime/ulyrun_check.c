@@ -326,6 +326,12 @@ void uly_check_show_place(const uly_check *c, FILE *out) {
 
 // ---- are the two of one spec?
 
+static bool same_programs(const uly_check *c) {
+  ulyrt_source a = ULYRT_SOURCE_INIT, b = ULYRT_SOURCE_INIT;
+  if (ulyrt_model_source(c->job->model, &a, NULL) != ULYRT_OK || ulyrt_model_source(c->ref.model, &b, NULL) != ULYRT_OK) return true;
+  return memcmp(a.program, b.program, sizeof a.program) == 0;
+}
+
 static uly_status differs(const uly_check *c, uly_error *error, const char *format, ...) ULY_PRINTF(3, 4);
 static uly_status differs(const uly_check *c, uly_error *error, const char *format, ...) {
   char what[400];
@@ -333,7 +339,8 @@ static uly_status differs(const uly_check *c, uly_error *error, const char *form
   va_start(args, format);
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
-  return uly_fail(error, ULY_INVALID_INPUT, "%s is not the reference of %s: %s", c->ref.options->model, c->job->options->model, what);
+  return uly_fail(error, ULY_INVALID_INPUT, "%s is not the reference of %s%s: %s", c->ref.options->model, c->job->options->model,
+                  same_programs(c) ? "" : ", which is of another spec or other -D values", what);
 }
 
 // Two shapes, with the names of symbols.
@@ -411,9 +418,7 @@ static uly_status compare_values(uly_check *c, uly_error *error) {
 }
 
 static void note_texts(uly_check *c) {
-  ulyrt_source a = ULYRT_SOURCE_INIT, b = ULYRT_SOURCE_INIT;
-  if (ulyrt_model_source(c->job->model, &a, NULL) != ULYRT_OK || ulyrt_model_source(c->ref.model, &b, NULL) != ULYRT_OK) return;
-  if (memcmp(a.program, b.program, sizeof a.program) == 0) return;
+  if (same_programs(c)) return;
   uly_text_add(&c->job->notes, "note: %s and %s were compiled from specs, or with -D values, that differ\n", c->job->options->model, c->ref.options->model);
 }
 
