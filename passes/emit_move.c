@@ -5,6 +5,7 @@ static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOpera
 
 typedef struct run {
   int32_t dims[ULY_MOVE_DIMS]; // logical dims of the loops, -1 where a loop has one step
+  uint32_t first;              // steps of the first loop: the work items
   uint32_t bytes;
 } run;
 
@@ -23,13 +24,25 @@ static int32_t count_dense(uly_program *p, int32_t rank, const int32_t *order, c
   return dense;
 }
 
+// All is one run, which threads share: the dims in front of those whose sizes are known, at least one, are one loop.
+static void cut_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, run *out) {
+  int32_t outer = rank;
+  uint32_t n = uly_program_const(p, 1);
+  while (outer > 1 && p->nodes[sizes[order[outer - 1]]].kind == ULY_NODE_CONST) n = uly_mul(p, n, sizes[order[--outer]]);
+  out->bytes = uly_scale(p, n, uly_dtype_bytes(dtype));
+  out->dims[0] = order[outer - 1];
+  while (outer > 0) out->first = uly_mul(p, out->first, sizes[order[--outer]]);
+}
+
 // Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
 static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
   uint32_t n;
   int32_t loops = rank - count_dense(p, rank, order, sizes, from, to, &n);
+  out->first = loops ? sizes[order[0]] : uly_program_const(p, 1);
   out->bytes = uly_scale(p, n, uly_dtype_bytes(dtype));
   _Static_assert((int)ULY_GRAPH_MAX_DIMS <= (int)ULY_MOVE_DIMS, "a loop for every dim");
   for (int32_t i = 0; i < ULY_MOVE_DIMS; i++) out->dims[i] = i < loops ? order[i] : -1;
+  if (!loops && rank) cut_run(p, dtype, rank, order, sizes, out);
 }
 
 static int32_t loop_of(const run *r, int32_t dim) {
@@ -79,11 +92,12 @@ void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t ra
   find_run(p, dtype, rank, order, sizes, from, to, &r);
   uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_MOVE, ULY_MOVE_N_OPS, ULY_MOVE_N_VALS);
   int32_t bytes = uly_dtype_bytes(dtype);
-  for (int32_t i = 0; i < ULY_MOVE_DIMS; i++) uly_call_set_val(&c, ULY_MOVE_N0 + i, r.dims[i] >= 0 ? sizes[r.dims[i]] : uly_program_const(p, 1));
+  uly_call_set_val(&c, ULY_MOVE_N0, r.first);
+  for (int32_t i = 1; i < ULY_MOVE_DIMS; i++) uly_call_set_val(&c, ULY_MOVE_N0 + i, r.dims[i] >= 0 ? sizes[r.dims[i]] : uly_program_const(p, 1));
   uly_call_set_val(&c, ULY_MOVE_BYTES, r.bytes);
   set_source(&c, &r, bytes, &from->place);
   set_destination(&c, &r, bytes, to);
-  uly_call_end(&c, c.vals[ULY_MOVE_N0].node, ULY_NONE, "move");
+  uly_call_end(&c, r.first, ULY_NONE, "move");
 }
 
 void uly_emit_copy(uly_emitter *e, MlirOperation op, const uly_type *type, const uly_place *from, const uly_place *to) {

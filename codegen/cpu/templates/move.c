@@ -9,6 +9,7 @@
 
 enum {
   BLOCK_BYTES = 4 << 10, // of source that all its destinations get before the next: gaps in what is read cost as much as reading them
+  WHOLE_BYTES = 1 << 30, // of source that has one destination, and is its only source
   STREAM_FROM = 8 << 20, // bytes of a whole copy: with its source more than a rank's share of the last cache
 };
 
@@ -103,8 +104,9 @@ ULY_KERNEL(uly_kernel_move) {
   int64_t row = bytes;
   for (int d = 1; d < ULY_MOVE_DIMS; d++) row *= all.hi[d] = val(call, ULY_MOVE_N0 + d);
   const bool stream = val(call, ULY_MOVE_N0) * row >= STREAM_FROM;
-  const int64_t rows = row >= BLOCK_BYTES || row <= 0 ? 1 : BLOCK_BYTES / row;
   if (row <= 0) return;
+  const int64_t block = from.pointers->n > 1 || to.pointers->n > 1 ? BLOCK_BYTES : WHOLE_BYTES;
+  const int64_t rows = row >= block ? 1 : block / row;
   for (int64_t i0 = call->lo; i0 < call->hi; i0 += rows)
     for (int64_t p = from.pointers->n; p-- > 0;) // the first source that holds an index has the last word
       for (int64_t q = 0; q < to.pointers->n; q++) {
