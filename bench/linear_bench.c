@@ -87,7 +87,8 @@ static layer make_layer(const options *o, uly_dtype dtype, int64_t m, int64_t k,
   for (int64_t i = 0; i < m; i++) l.labels[i] = (int32_t)(i * 7919 % l.columns);
   void *w0 = l.w[0], *w1 = l.w[1], *out = l.packed;
   uly_arg op[ULY_PACK_N_OPS] = {{&w0, 1}, {&w1, 1}, {&out, 1}};
-  o->level->pack[o->kind](&(uly_call){.op = op, .n_peers = 1, .hi = n_panels});
+  const int64_t one = 1, *val[ULY_PACK_N_VALS] = {&k, &k, &one, &one};
+  o->level->pack[o->kind](&(uly_call){.op = op, .val = val, .n_peers = 1, .hi = n_panels});
   *out_items = uly_cdiv(n_panels, ULY_GEMM_ITEM_PANELS) * uly_cdiv(m, ULY_GEMM_ITEM_ROWS);
   return l;
 }

@@ -353,7 +353,8 @@ static bool emit_op(uly_emitter *e, MlirOperation op) {
   case ULY_KIND_HEADS:
   case ULY_KIND_MERGE:
   case ULY_KIND_RESHAPE:
-  case ULY_KIND_CUT: return uly_emit_view(e, op);
+  case ULY_KIND_CUT:
+  case ULY_KIND_MAP: return uly_emit_view(e, op); // maps that are kernels are called
   case ULY_KIND_GATHER: return uly_emit_gather(e, op);
   case ULY_KIND_ROPE: return uly_emit_rope(e, op);
   case ULY_KIND_SLICE: return uly_emit_slice(e, op);

@@ -56,8 +56,14 @@ static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *
   uly_emitter *e = site->e;
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = gemm->k, .mode = d->mode, .group = d->group, .rope = d->rope, .dtype = gemm->w};
-  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++)
-    uly_call_set_op(&c, ULY_PACK_W0 + i, uly_site_dense(site, operand(p->linear[i], 1), 2).operand, ULY_READ);
+  uint32_t one = uly_program_const(e->program, 1);
+  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
+    uly_place w = uly_site_place(site, operand(p->linear[i], 1));
+    if (w.segmented || (w.stride[0] != one && w.stride[1] != one)) w = uly_site_dense(site, operand(p->linear[i], 1), 2);
+    uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);
+    uly_call_set_val(&c, ULY_PACK_COLUMN_0 + i, w.stride[0]);
+    uly_call_set_val(&c, ULY_PACK_TERM_0 + i, w.stride[1]);
+  }
   uly_call_set_op(&c, ULY_PACK_OUT, to, ULY_WRITE);
   uly_call_end(&c, uly_program_const(e->program, uly_part_panels(d->mode, d->n_groups, d->group, d->rope)), ULY_NONE, "pack");
 }

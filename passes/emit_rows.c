@@ -159,11 +159,21 @@ static uly_space rowsum_space(uly_emitter *e, const uly_type *x, const uly_type 
 // Bytes of what a rank adds up.
 static uint32_t parts_bytes(uly_emitter *e, uint32_t count, bool ints) { return uly_scale(e->program, count, ints ? 8 : ULY_EXACT_LIMBS * 8); }
 
+// Where a kernel that takes no strides writes |result|.
+static uly_place stored_dest(uly_emitter *e, MlirValue result) {
+  uly_type type = uly_type_of(e->ir, result);
+  uly_layout layout = uly_layout_of(e->program, &e->ir->names, &type);
+  uly_place to = uly_emit_dest(e, result);
+  for (int32_t d = 0; d < layout.rank; d++)
+    if (to.stride[d] != layout.stride[d] && !uly_dim_equal(type.tensor.dims[d], uly_dim_const(1))) return uly_emit_buffer(e, &type, "sum");
+  return to;
+}
+
 static void emit_round(uly_emitter *e, MlirOperation op, MlirValue result, uly_operand parts, uint32_t count) {
   uly_call_builder c = uly_call_begin(e, op, ULY_KERNEL_ROUND, ULY_ROUND_N_OPS, ULY_ROUND_N_VALS);
   uly_type type = uly_type_of(e->ir, result);
   c.desc->u.round.dtype = type.tensor.dtype;
-  uly_place to = uly_emit_buffer(e, &type, "sum");
+  uly_place to = stored_dest(e, result);
   uly_emit_set_place(e, result, to);
   uly_call_set_op(&c, ULY_ROUND_PARTS, parts, ULY_READ);
   uly_call_set_op(&c, ULY_ROUND_OUT, to.operand, ULY_WRITE);
@@ -188,15 +198,15 @@ bool uly_emit_rowsum(const uly_site *site) {
   uly_rows_set_space(&c, &space);
   set_input(&c, site, op, &space, &c.desc->u.rowsum.term);
   c.desc->u.rowsum.ints = ints;
+  for (int32_t a = 0; a < y.n_axes; a++) partial |= uly_dist_is_partial(y.dist[a]);
   uint32_t count = result_count(e, result);
-  uly_place parts = uly_emit_buffer(e, &y, "parts");
-  p->buffers[parts.operand.index].bytes = parts_bytes(e, count, ints);
+  uly_place parts = ints && !partial ? stored_dest(e, result) : uly_emit_buffer(e, &y, "parts");
+  if (!ints) p->buffers[parts.operand.index].bytes = parts_bytes(e, count, ints);
   uly_call_set_op(&c, ULY_ROWSUM_OUT, parts.operand, ULY_WRITE);
   uint32_t outer = uly_program_const(p, 1);
   for (int i = ULY_ROWSUM_N1; i < ULY_ROWSUM_COLS; i++) outer = uly_mul(p, outer, c.vals[i].node);
   uint32_t blocks = uly_program_op(p, ULY_NODE_CDIV, c.vals[ULY_ROWSUM_COLS].node, uly_program_const(p, 16));
   uly_call_end(&c, uly_mul(p, outer, blocks), ULY_NONE, "row sum");
-  for (int32_t a = 0; a < y.n_axes; a++) partial |= uly_dist_is_partial(y.dist[a]);
   if (partial || ints)
     uly_emit_set_place(e, result, parts); // ints are added; of floats and of other ranks uly.reduce takes it from there
   else

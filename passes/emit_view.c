@@ -1,4 +1,4 @@
-// emit: values that stand where others do (heads, merge, reshape, cut, slice), or are put together from parts of others (concat, shift).
+// emit: values that stand where others do (heads, merge, reshape, cut, slice, what load turns), or are put together from parts of others (concat, shift).
 #include "frontend/dim_groups.h"
 #include "passes/emit.h"
 
@@ -109,11 +109,21 @@ static void emit_cut(uly_emitter *e, MlirOperation op) {
   uly_emit_set_place(e, uly_op_result(op, 0), place);
 }
 
+// ---- dims in another order
+
+static void emit_turned(uly_emitter *e, MlirOperation op) {
+  uly_place from = uly_emit_whole(e, operand(op, 0)), to = from;
+  int32_t rank = uly_type_of(e->ir, operand(op, 0)).tensor.rank;
+  for (int32_t d = 0; d < rank; d++) to.stride[uly_op_access(op, 0, d)] = from.stride[d];
+  uly_emit_set_place(e, uly_op_result(op, 0), to);
+}
+
 bool uly_emit_view(uly_emitter *e, MlirOperation op) {
-  if (uly_op_kind(op) == ULY_KIND_CUT)
-    emit_cut(e, op);
-  else
-    emit_reshape(e, op);
+  switch (uly_op_kind(op)) {
+  case ULY_KIND_CUT: emit_cut(e, op); break;
+  case ULY_KIND_MAP: emit_turned(e, op); break;
+  default: emit_reshape(e, op);
+  }
   return true;
 }
 

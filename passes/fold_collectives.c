@@ -2,7 +2,7 @@
 //   invariant  one that uses nothing of its loop moves in front of it: gathers of what masks capture, angles of rope. Parameters and tables that are others in each
 //              iteration stay
 //   equal      one that says the same as an earlier one in scope gives its results
-//   inverse    a cast whose operand is another cast of a value that already is what it makes gives that value
+//   inverse    a cast or a view whose operand is made by such operations alone from a value that already is what it makes gives that value
 //   dead       one without uses goes away
 // Exchanges are looked at operand by operand.
 #include "passes/pipeline.h"
@@ -112,9 +112,12 @@ static bool merge_equal(const uly_ir *ir, uly_ops ops) {
 
 // ---- inverse
 
-// Where |value| is made by casts alone from a value of type |type|: that value, else null.
+// Operations that give their operand's elements in the same order.
+static bool keeps_order(uly_kind kind) { return is_cast(kind) || kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_RESHAPE; }
+
+// Where |value| is made by such operations alone from a value of type |type|: that value, else null.
 static MlirValue undo(MlirValue value, MlirType type) {
-  for (MlirOperation op = uly_value_op(value); !mlirOperationIsNull(op) && is_cast(uly_op_kind(op)); op = uly_value_op(value)) {
+  for (MlirOperation op = uly_value_op(value); !mlirOperationIsNull(op) && keeps_order(uly_op_kind(op)); op = uly_value_op(value)) {
     int result = (int)mlirOpResultGetResultNumber(value);
     value = mlirOperationGetOperand(op, result);
     if (mlirTypeEqual(mlirValueGetType(value), type)) return value;
@@ -125,7 +128,7 @@ static MlirValue undo(MlirValue value, MlirType type) {
 static bool fold_inverse(uly_ops ops) {
   bool changed = false;
   for (int i = 0; i < ops.n; i++) {
-    if (!is_cast(uly_op_kind(ops.at[i]))) continue;
+    if (!keeps_order(uly_op_kind(ops.at[i]))) continue;
     for (int k = 0; k < mlirOperationGetNumResults(ops.at[i]); k++) {
       MlirValue result = uly_op_result(ops.at[i], k), same = undo(result, mlirValueGetType(result));
       if (mlirValueIsNull(same) || mlirOpOperandIsNull(mlirValueGetFirstUse(result))) continue;

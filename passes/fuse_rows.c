@@ -18,8 +18,8 @@ static const char *kernel_kind(const uly_fuse *fuse, MlirOperation op) {
   switch (uly_op_kind(op)) {
   case ULY_KIND_RMSNORM:
   case ULY_KIND_LAYERNORM:
-  case ULY_KIND_SOFTMAX:
-  case ULY_KIND_MAP: return "rows";
+  case ULY_KIND_SOFTMAX: return "rows";
+  case ULY_KIND_MAP: return uly_op_has(op, "uly.view") ? NULL : "rows";
   case ULY_KIND_SUM: return sum_kind(fuse, op);
   case ULY_KIND_NLL: return "nll";
   case ULY_KIND_ATTENTION: return "attention";

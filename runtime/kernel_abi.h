@@ -87,9 +87,13 @@ static inline int64_t uly_part_panels(uly_gemm_mode mode, int64_t n_groups, int6
 }
 
 // ---- PACK -----------------------------------------------------------------------------------------------------------------------------------
-// One part's weights (two for PAIR) into its panels. Items: panels of the part. Weights are [N, K] row-major, of the panels' dtype.
+// One part's weights (two for PAIR) into its panels. Items: panels of the part. Weights are [N, K] of the panels' dtype, dense in one of the two dims.
 enum uly_pack_op { ULY_PACK_W0, ULY_PACK_W1 /* PAIR's second, else absent */, ULY_PACK_OUT, ULY_PACK_N_OPS };
-enum uly_pack_val { ULY_PACK_N_VALS };
+enum uly_pack_val {
+  ULY_PACK_COLUMN_0, ULY_PACK_COLUMN_1, // strides over n of W0 and W1
+  ULY_PACK_TERM_0, ULY_PACK_TERM_1,     // over k
+  ULY_PACK_N_VALS
+};
 
 // ---- ATTENTION ------------------------------------------------------------------------------------------------------------------------------
 // o[s, b, h, :] = Σ_t softmax_t(score(q·k · scale)) v[t, b, h / group, :] over this rank's batch and query heads; all rows. Masks and scores get

@@ -129,10 +129,16 @@ static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g
   int64_t columns = gemm_columns(c, part), panels = uly_part_panels(p->mode, p->n_groups, p->group, p->rope);
   bool pair = p->mode == ULY_GEMM_PAIR;
   void *w[2] = {NULL, NULL};
+  int64_t column[2] = {0}, term[2] = {0};
+  const int64_t *val[ULY_PACK_N_VALS] = {&column[0], &column[1], &term[0], &term[1]};
   for (int second = 0; second <= pair; second++) {
-    void *rows = elements(&g->memory, c->w, columns * c->k);
+    bool across = uly_bits_range(&g->random, 0, 2) == 0; // dense over n, else over k; with a gap between rows
+    int64_t gap = uly_bits_range(&g->random, 0, 5);
+    column[second] = across ? 1 : c->k + gap;
+    term[second] = across ? columns + gap : 1;
+    void *rows = elements(&g->memory, c->w, (columns - 1) * column[second] + (c->k - 1) * term[second] + 1);
     for (int64_t n = 0; n < columns; n++)
-      for (int64_t k = 0; k < c->k; k++) put(c->w, rows, n * c->k + k, gemm_w(c, part, second, n, k));
+      for (int64_t k = 0; k < c->k; k++) put(c->w, rows, n * column[second] + k * term[second], gemm_w(c, part, second, n, k));
     w[second] = rows;
   }
   uly_pack_k = c->k;
@@ -144,7 +150,7 @@ static void pack_part(const gemm_case *c, const gemm_native *level, gemm_call *g
   uly_arg op[ULY_PACK_N_OPS] = {{&w[0], 1}, {&w[1], pair}, {&out, 1}};
   for (int64_t lo = 0, hi; lo < panels; lo = hi) {
     hi = uly_bits_range(&g->random, lo + 1, panels);
-    level->pack(&(uly_call){.op = op, .n_peers = 1, .lo = lo, .hi = hi});
+    level->pack(&(uly_call){.op = op, .val = val, .n_peers = 1, .lo = lo, .hi = hi});
   }
 }
 

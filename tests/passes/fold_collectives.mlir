@@ -87,4 +87,15 @@ func.func @not_equal(%a: tensor<?x8xf32, "B sp=*">) -> (tensor<?x4xf32, "B sp=*"
   %f = "uly.slice"(%a) {dim = 1, begin = "4", end = "8"} : (tensor<?x8xf32, "B sp=*">) -> tensor<?x4xf32, "B sp=*">
   return %e, %f : tensor<?x4xf32, "B sp=*">, tensor<?x4xf32, "B sp=*">
 }
+
+// Heads that are merged again are what they were made of; merged into something else they are not.
+// CHECK-LABEL: func.func @merged(
+// CHECK-NEXT: %[[M:.*]] = "uly.reshape"
+// CHECK-NEXT: return %arg0, %[[M]]
+func.func @merged(%x: tensor<?x?x64xf32, "B,S sp=1">) -> (tensor<?x?x64xf32, "B,S sp=1">, tensor<?x?x2x32xf32, "B,S sp=1">) {
+  %h = "uly.heads"(%x) : (tensor<?x?x64xf32, "B,S sp=1">) -> !r
+  %m = "uly.merge"(%h) : (!r) -> tensor<?x?x64xf32, "B,S sp=1">
+  %a = "uly.reshape"(%m) : (tensor<?x?x64xf32, "B,S sp=1">) -> tensor<?x?x2x32xf32, "B,S sp=1">
+  return %m, %a : tensor<?x?x64xf32, "B,S sp=1">, tensor<?x?x2x32xf32, "B,S sp=1">
+}
 }

@@ -68,4 +68,28 @@ func.func @loop(%a0: !x) -> (!x, !g) attributes {uly.entry} {
   }
   return %1#0, %1#1 : !x, !g
 }
+
+// Weights that are only turned are packed from where they stand; not where something else reads them, or they are computed.
+// CHECK-LABEL: func.func @turned(
+// FUSED-LABEL: func.func @turned(
+func.func @turned(%a0: !x) -> (!x, !x, !x, !w) attributes {uly.entry} {
+  // CHECK: "uly.map"(%{{.*}}) {{.*}}expr = "x0"{{.*}}uly.load, uly.view}
+  // CHECK: "uly.map"(%{{.*}}) {{.*}}expr = "2.0 * x0"{{.*}}uly.load}
+  // CHECK: "uly.map"(%{{.*}}) {{.*}}expr = "x0"{{.*}}uly.load}
+  // FUSED: %[[T:.*]] = "uly.map"(%{{.*}}) {{.*}}uly.view}
+  // FUSED: %[[H:.*]] = "uly.slice"(%[[T]])
+  // FUSED: call @{{.*}}_rows(
+  // FUSED: call @{{.*}}_gemm(%arg0, %[[T]])
+  %0 = "uly.param"() {names = ["t0"]} : () -> !w
+  %1 = "uly.map"(%0) {access = [array<i64: 1, 0>], expr = "x0", operandSegmentSizes = #m1} : (!w) -> !w
+  %2 = "uly.slice"(%1) {dim = 0, begin = "0", end = "32", uly.load} : (!w) -> !w
+  %3 = "uly.map"(%0) {access = [array<i64: 1, 0>], expr = "2.0 * x0", operandSegmentSizes = #m1} : (!w) -> !w
+  %4 = "uly.param"() {names = ["t1"]} : () -> !w
+  %5 = "uly.map"(%4) {access = [array<i64: 1, 0>], expr = "x0", operandSegmentSizes = #m1} : (!w) -> !w
+  %6 = "uly.linear"(%a0, %1) : (!x, !w) -> !x
+  %7 = "uly.linear"(%6, %2) : (!x, !w) -> !x
+  %8 = "uly.linear"(%7, %3) : (!x, !w) -> !x
+  %9 = "uly.linear"(%8, %5) : (!x, !w) -> !x
+  return %6, %7, %9, %5 : !x, !x, !x, !w
+}
 }

@@ -255,6 +255,7 @@ static void check_linear(const uly_test_model *m, uint32_t level, uint32_t kerne
   uly_test_call_init(&c);
   c.pointers[ULY_PACK_W0] = w, c.pointers[ULY_PACK_OUT] = packed;
   c.args[ULY_PACK_W1].n = 0;
+  c.numbers[ULY_PACK_COLUMN_0] = K, c.numbers[ULY_PACK_TERM_0] = 1;
   uly_test_run(m, level, kernel, &c, 0, panels);
   uly_test_call_init(&c);
   c.pointers[ULY_GEMM_X] = x, c.pointers[ULY_GEMM_W] = packed, c.pointers[ULY_GEMM_OUT] = out, c.pointers[OP_BIAS] = bias, c.pointers[OP_RESIDUAL] = residual;

@@ -10,7 +10,8 @@
 #define uly_pack_panel uly_pack_panel_vl8
 #endif
 
-// Lane l of term k is w[l · row][k] for l < |n|, 0 for those beyond, k < |n_k|; in |out| as kernel_abi.h orders panels of |dtype|.
-__attribute__((visibility("hidden"))) void uly_pack_panel(int64_t dtype, const void *w, int64_t row, int64_t n, int64_t n_k, void *out);
+// Lane l of term k is w[l · column + k · term] for l < |n|, 0 for those beyond, k < |n_k|; in |out| as kernel_abi.h orders panels of |dtype|. Written for |term| = 1, and for
+// |column| = 1 or little more.
+__attribute__((visibility("hidden"))) void uly_pack_panel(int64_t dtype, const void *w, int64_t column, int64_t term, int64_t n, int64_t n_k, void *out);
 
 #endif
