@@ -188,6 +188,42 @@ static void sizes(void **state) {
   ulyrt_model_destroy(m);
 }
 
+static void nothing_to_see(void *context, const ulyrt_value *value) { (void)value, ++*(int *)context; }
+
+// A file of format 1.0 runs, and has no values to watch and no spec.
+static void first_version(void **state) {
+  (void)state;
+  ulyrt_model *m;
+  ulyrt_error e = ULYRT_ERROR_INIT;
+  ulyrt_source source = ULYRT_SOURCE_INIT;
+  ulyrt_value value = ULYRT_VALUE_INIT;
+  ulyrt_instance *i;
+  if (ulyrt_model_load(FIRST_FILE, &m, &e)) fail_msg("%s", e.text);
+  assert_int_equal(ulyrt_model_values(m, 0), 0);
+  fails(ulyrt_model_value(m, 0, 0, &value, &e), ULYRT_INVALID_ARGUMENT, &e, "the entry shows 0 values, asked for number 0");
+  assert_int_equal(ulyrt_model_source(m, &source, &e), ULYRT_OK);
+  assert_true(*source.name == 0 && *source.text == 0);
+  float x[2 * SCALE_D], y[2 * SCALE_D], w[SCALE_D] = {2, 2, 2, 2, 2};
+  int64_t shape[] = {1, 2, SCALE_D}, dims[] = {SCALE_D};
+  ulyrt_tensor weight = {.data = w, .device = {1, 0}, .ndim = 1, .dtype = ULYRT_F32, .shape = dims};
+  for (int k = 0; k < 2 * SCALE_D; k++) x[k] = 1;
+  for (int k = 0; k < SCALE_LAYERS; k++) {
+    char name[] = "layers.0.weight";
+    name[7] = (char)('0' + k);
+    assert_int_equal(ulyrt_model_set_param(m, name, &weight, 0, &e), ULYRT_OK);
+  }
+  int seen = 0;
+  ulyrt_size sizes[] = {{"B", 1}, {"S", 2}};
+  ulyrt_bind_options o = ULYRT_BIND_OPTIONS_INIT;
+  o.sizes = sizes, o.n_sizes = 2, o.watch = nothing_to_see, o.watch_context = &seen;
+  if (ulyrt_bind(m, &o, &i, &e)) fail_msg("%s", e.text);
+  ulyrt_tensor t[] = {tensor(x, shape), tensor(y, shape)};
+  assert_int_equal(ulyrt_run(i, t, 2, &e), ULYRT_OK);
+  assert_true(y[0] == 8 + 2 * 8 && y[2 * SCALE_D - 1] == 24 && seen == 0);
+  ulyrt_instance_destroy(i);
+  ulyrt_model_destroy(m);
+}
+
 static int never(void *context, const void *mine, size_t bytes, void *out_all) {
   (void)context, (void)mine, (void)bytes, (void)out_all;
   return 7;
@@ -270,8 +306,8 @@ static void environment(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_is_in_it), cmocka_unit_test(structs_of_other_sizes),
-                                     cmocka_unit_test(runs_and_refuses),   cmocka_unit_test(sizes),
-                                     cmocka_unit_test(communicators),      cmocka_unit_test(environment)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(says_what_is_in_it), cmocka_unit_test(structs_of_other_sizes), cmocka_unit_test(runs_and_refuses), cmocka_unit_test(sizes),
+      cmocka_unit_test(first_version),      cmocka_unit_test(communicators),          cmocka_unit_test(environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

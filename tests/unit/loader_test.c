@@ -83,6 +83,21 @@ static void runs(void **state) {
   uly_loaded_destroy(loaded);
 }
 
+// A file of format 1.0: what later versions appended is not there, and reads as nothing.
+static void first_version(void **state) {
+  (void)state;
+  uly_note note;
+  uly_tables old, now;
+  uly_error error;
+  if (uly_model_inspect(FIRST_FILE, &error, &note, &old) != ULY_OK || uly_model_inspect(MODEL_FILE, &error, &note, &now) != ULY_OK) fail_msg("%s", error.text);
+  assert_true(old.n_probes == 0 && old.n_sources == 0 && old.n_entries == 1 && old.entries[0].probes.count == 0 && old.buffers[0].words == 0);
+  assert_true(old.n_steps == now.n_steps && old.n_kernels == now.n_kernels && old.n_buffers == now.n_buffers);
+  assert_memory_equal(old.steps, now.steps, old.n_steps * sizeof *old.steps);
+  assert_memory_equal(old.buffers, now.buffers, old.n_buffers * sizeof *old.buffers);
+  uly_tables_free(&old);
+  uly_tables_free(&now);
+}
+
 static void truncated_anywhere(void **state) {
   (void)state;
   for (size_t n = 0; n < good_bytes; n += n < 2000 ? 13 : good_bytes / 60 + 1) {
@@ -210,9 +225,9 @@ static void changed_under_us(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs),      cmocka_unit_test(truncated_anywhere), cmocka_unit_test(not_ours),       cmocka_unit_test(runs_code_on_load),
-      cmocka_unit_test(other_abi), cmocka_unit_test(cpu_features),       cmocka_unit_test(corrupt_tables), cmocka_unit_test(changed_under_us),
-      cmocka_unit_test(inspects),  cmocka_unit_test(needs_only_what_is_there)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(runs),         cmocka_unit_test(first_version),           cmocka_unit_test(truncated_anywhere),
+                                     cmocka_unit_test(not_ours),     cmocka_unit_test(runs_code_on_load),       cmocka_unit_test(other_abi),
+                                     cmocka_unit_test(cpu_features), cmocka_unit_test(corrupt_tables),          cmocka_unit_test(changed_under_us),
+                                     cmocka_unit_test(inspects),     cmocka_unit_test(needs_only_what_is_there)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
