@@ -49,6 +49,16 @@ static uly_status eval_nodes(uly_bound *b, uly_error *error) {
   return ULY_OK;
 }
 
+// What the caller passes has sizes that are none below 0.
+static uly_status check_shapes(const uly_bound *b, uly_error *error) {
+  const uly_tables *t = &b->loaded->tables;
+  uly_span tensors = t->entries[b->entry].tensors;
+  int64_t size;
+  for (uint32_t i = tensors.first; i < tensors.first + tensors.count; i++)
+    for (uint32_t d = 0; d < t->tensors[i].rank; d++) ULY_TRY(uly_tables_dim(t, &b->nodes, i, d, error, &size));
+  return ULY_OK;
+}
+
 // A slice is not inside of its dim, at these sizes.
 static uly_status fail_variant(const uly_bound *b, int64_t line, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
@@ -91,6 +101,7 @@ static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error 
   int threads = 1;
   double log = 0;
   ULY_TRY(eval_nodes(b, error));
+  ULY_TRY(check_shapes(b, error));
   ULY_TRY(pick_variant(b, error));
   ULY_TRY(uly_bind_plan(b, error));
   ULY_TRY(uly_device_find(options->device && *options->device ? options->device : uly_env_text(ULY_ENV_DEVICE), error, &ops));

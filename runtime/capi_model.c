@@ -226,19 +226,14 @@ ulyrt_status ulyrt_model_shape(const ulyrt_model *m, int32_t entry, int32_t tens
   uly_error e;
   if (row == ULY_NONE || tensor < 0 || (uint32_t)tensor >= t->entries[row].tensors.count || !symbols || !out_dims)
     return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "entry %d has no tensor %d, or an argument is NULL", entry, tensor);
-  const uly_tensor *x = &t->tensors[t->entries[row].tensors.first + (uint32_t)tensor];
+  uint32_t x = t->entries[row].tensors.first + (uint32_t)tensor;
   uly_nodes nodes = {.nodes = t->nodes, .n_nodes = t->n_nodes, .n_symbols = t->n_symbols, .symbols = symbols, .n_ranks = 1};
   nodes.values = malloc(sizeof *nodes.values * (t->n_nodes + (size_t)1));
   if (!nodes.values) return uly_capi_fail(error, ULY_EXHAUSTED, "no memory for sizes");
   uly_nodes_eval(&nodes);
   uly_status status = ULY_OK;
-  uint32_t d = 0;
-  while (d < x->rank && (status = uly_nodes_size(&nodes, x->dims[d], 0, &e, &out_dims[d])) == ULY_OK) d++;
+  for (uint32_t d = 0; status == ULY_OK && d < t->tensors[x].rank; d++) status = uly_tables_dim(t, &nodes, x, d, &e, &out_dims[d]);
   free(nodes.values);
-  if (status == ULY_OK) return ULYRT_OK;
-  char sizes[160];
-  uly_tables_sizes(t, symbols, sizes, sizeof sizes);
-  uly_error_prefix(&e, "dim %u of %s where %s: ", d, uly_capi_name(m, x->names.first), sizes);
   return uly_capi_error(error, &e, status);
 }
 

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/nodes.h"
-
 static const struct {
   const char *name;
   size_t row_bytes;
@@ -85,6 +83,19 @@ void uly_tables_sizes(const uly_tables *tables, const int64_t *symbols, char *ou
     uly_str name = uly_tables_text(tables, tables->symbols[i].name);
     if (symbols[i] != ULY_NO_VALUE) n += (size_t)snprintf(out + n, bytes - n, "%s%.*s = %lld", n ? ", " : "", ULY_STR_ARG(name), (long long)symbols[i]);
   }
+}
+
+uly_status uly_tables_dim(const uly_tables *tables, const uly_nodes *nodes, uint32_t tensor, uint32_t d, uly_error *error, int64_t *out_size) {
+  const uly_tensor *t = &tables->tensors[tensor];
+  uly_status status = uly_nodes_size(nodes, t->dims[d], 0, error, out_size);
+  if (status == ULY_OK) return ULY_OK;
+  char sizes[160];
+  uly_str name = uly_tables_name(tables, t->names.first);
+  uly_tables_sizes(tables, nodes->symbols, sizes, sizeof sizes);
+  if (*out_size < 0 && *out_size != ULY_NO_VALUE)
+    return uly_fail(error, status, "dim %u of %.*s, in line %u of the spec, is %lld where %s", d, ULY_STR_ARG(name), t->spec_line, (long long)*out_size, sizes);
+  uly_error_prefix(error, "dim %u of %.*s where %s: ", d, ULY_STR_ARG(name), sizes);
+  return status;
 }
 
 uint32_t uly_tables_find_entry(const uly_tables *tables, uly_str name) {

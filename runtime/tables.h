@@ -5,6 +5,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/base/error.h"
+#include "runtime/base/nodes.h"
 #include "runtime/base/str.h"
 
 typedef struct uly_tables {
@@ -28,6 +29,8 @@ uly_str uly_tables_text(const uly_tables *tables, uly_span span);
 uly_str uly_tables_name(const uly_tables *tables, uint32_t row);
 // "B = 1, S = 4096": the symbols that have a value, as far as there is room. Values are ULY_NO_VALUE (base/nodes.h) where there is none.
 void uly_tables_sizes(const uly_tables *tables, const int64_t *symbols, char *out, size_t bytes);
+// Global size |d| of tensor |tensor| at |nodes|' sizes; ULY_INVALID_ARGUMENT or ULY_OVERFLOW with the tensor, the dim, its place in the spec and the sizes where it is none.
+ULY_MUST_USE uly_status uly_tables_dim(const uly_tables *tables, const uly_nodes *nodes, uint32_t tensor, uint32_t d, uly_error *error, int64_t *out_size);
 // Row number of the entry of that name, its first variant; ULY_NONE without one. An empty |name| is the only entry.
 uint32_t uly_tables_find_entry(const uly_tables *tables, uly_str name);
 // Whether entries |a| and |b| are variants of one.

@@ -96,6 +96,8 @@ static uly_status explain(const uly_nodes *n, uint32_t i, int64_t rank, uly_erro
     }
     if (node->kind == ULY_NODE_SYM) return uly_fail(error, ULY_INVALID_ARGUMENT, "a size depends on symbol %lld, which has no value", (long long)node->value);
     if (node->kind < ULY_NODE_ADD) return uly_fail(error, ULY_INVALID_INPUT, "a size of the load phase depends on the grid");
+    if ((node->kind == ULY_NODE_SHARE || node->kind == ULY_NODE_START) && value[0] < 0)
+      return uly_fail(error, ULY_INVALID_ARGUMENT, "a size is negative: %lld (node %u, rank %lld)", (long long)value[0], operands[0], (long long)rank);
     if (n_operands == 2)
       return uly_fail(error, ULY_OVERFLOW, "size overflow: %s of %lld and %lld does not fit 64 bits or divides by zero (node %u, rank %lld)",
                       kind_names[node->kind], (long long)value[0], (long long)value[1], i, (long long)rank);

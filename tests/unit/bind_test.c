@@ -273,6 +273,29 @@ static void wrong_arguments(void **state) {
   fx_destroy(f);
 }
 
+static void sizes_below_0(void **state) {
+  (void)state;
+  fx_program *f = fx_create();
+  uint32_t s = fx_symbol(f, "S", 1), axis = fx_axis(f, "sp"), dims[] = {fx_const(f, 2), fx_sub(f, s, fx_const(f, 3))};
+  fx_cut(f, fx_tensor(f, ULY_INPUT, "x", ULY_F32, 2, dims), 1, axis);
+  fx_entry(f, "short", 0, 1, 0, 0);
+  fx_finish(f);
+  uly_loaded *loaded = load(f);
+  uly_error error;
+  uly_bound *bound;
+  for (int64_t i = 1; i <= 3; i++) {
+    char says[80];
+    snprintf(says, sizeof says, "dim 1 of x, in line 7 of the spec, is %d where S = %d", (int)i - 3, (int)i);
+    if (i < 3)
+      bind_fails(loaded, &(uly_bind_options){.symbols = &i}, ULY_INVALID_ARGUMENT, says);
+    else
+      assert_int_equal(uly_bind(loaded, &(uly_bind_options){.symbols = &i}, &error, &bound), ULY_OK);
+  }
+  uly_bound_destroy(bound);
+  uly_loaded_destroy(loaded);
+  fx_destroy(f);
+}
+
 // ---- kernels --------------------------------------------------------------------------------------------------------------------------------
 
 static _Atomic unsigned modes;
@@ -395,10 +418,16 @@ static void a_peer_gives_up(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(packed_once_by_all_ranks), cmocka_unit_test(every_number_of_ranks),
-                                     cmocka_unit_test(two_models_at_once),       cmocka_unit_test(groups_smaller_than_the_world),
-                                     cmocka_unit_test(ranks_must_agree),         cmocka_unit_test(different_models),
-                                     cmocka_unit_test(wrong_arguments),          cmocka_unit_test(denormals_are_zero_inside_only),
-                                     cmocka_unit_test(faults_reach_every_rank),  cmocka_unit_test(a_peer_gives_up)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(packed_once_by_all_ranks),
+                                     cmocka_unit_test(every_number_of_ranks),
+                                     cmocka_unit_test(two_models_at_once),
+                                     cmocka_unit_test(groups_smaller_than_the_world),
+                                     cmocka_unit_test(ranks_must_agree),
+                                     cmocka_unit_test(different_models),
+                                     cmocka_unit_test(wrong_arguments),
+                                     cmocka_unit_test(sizes_below_0),
+                                     cmocka_unit_test(denormals_are_zero_inside_only),
+                                     cmocka_unit_test(faults_reach_every_rank),
+                                     cmocka_unit_test(a_peer_gives_up)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

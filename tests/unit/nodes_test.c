@@ -127,7 +127,7 @@ static void overflow_is_found(void **state) {
   uint32_t zero = constant(&t, 0), divided = add(&t, ULY_NODE_FDIV, big, zero, 0, 0), guarded = add(&t, ULY_NODE_SELECT, zero, divided, three, 0);
   uint32_t without = add(&t, ULY_NODE_MUL, three, unset, 0, 0), most = constant(&t, INT64_MAX), sum = add(&t, ULY_NODE_ADD, most, three, 0, 0);
   uint32_t square = add(&t, ULY_NODE_MUL, big, three, 0, 0), far = add(&t, ULY_NODE_MUL, square, add(&t, ULY_NODE_MUL, three, three, 0, 0), 0, 0);
-  uint32_t negative = add(&t, ULY_NODE_SUB, zero, three, 0, 0);
+  uint32_t negative = add(&t, ULY_NODE_SUB, zero, three, 0, 0), share_of_it = add(&t, ULY_NODE_SHARE, negative, three, zero, 0);
   int64_t value;
   uly_error error;
   eval(&t, 1, 2, 0);
@@ -147,6 +147,7 @@ static void overflow_is_found(void **state) {
   assert_non_null(strstr(error.text, "beyond 2^47"));
   assert_int_equal(uly_nodes_size(&t.nodes, negative, 0, &error, &value), ULY_INVALID_ARGUMENT);
   assert_non_null(strstr(error.text, "a size is negative: -"));
+  fails(&t, share_of_it, ULY_INVALID_ARGUMENT, "a size is negative: -3");
 }
 
 static void constants_without_a_grid(void **state) {
