@@ -50,6 +50,7 @@ static void *watched_malloc(size_t bytes) {
   return p;
 }
 
+// For the whole process: only commands link this file (tests/unit/embed_test.sh), never a library that hosts load.
 static void install(void) { json_set_alloc_funcs(watched_malloc, free); }
 
 void uly_json_watch(void) {
