@@ -3,7 +3,7 @@
 
 Writes specs of several entries each (attention alone, transformer blocks, encoders), compiles them into FOLDER, and lists in FOLDER/configs one line an entry:
 model.so, entry, sizes. Sizes are drawn so that empty shares, S < P, H < P, K < P and K % P != 0 occur for P up to 16. Every third spec splits the batch over a second axis, which
-is the first one in half of them.
+is the first one in half of them; two of five are of bf16 or f16.
 """
 import concurrent.futures
 import os
@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 ENTRIES = 8  # a spec
+DTYPES = ["f32", "bf16", "f32", "f16", "f32"]  # of specs, in turn
 
 
 class Config:
@@ -119,7 +120,8 @@ def make_spec(rng, first):
     free = "B, S, T" if any("T" in c.sizes for c in configs) else "B, S"
     axis = "S, T" if "T" in free else "S"
     grids = [f"sp({axis})", f"sp({axis}), dp(B)", f"sp({axis})", f"sp({axis})", f"dp(B), sp({axis})", f"sp({axis})"]
-    return f"ulyc 1\nfree {free}\ngrid {grids[first // ENTRIES % len(grids)]}\ndtype f32\n" + "\n".join(bodies) + "\n", configs
+    number = first // ENTRIES
+    return f"ulyc 1\nfree {free}\ngrid {grids[number % len(grids)]}\ndtype {DTYPES[number % len(DTYPES)]}\n" + "\n".join(bodies) + "\n", configs
 
 
 def main():

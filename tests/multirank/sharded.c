@@ -8,6 +8,7 @@
 // Where the model's grid has two axes, each entry takes one of the ways to put so many ranks on it.
 // Inputs depend on the entry's number, the tensor's name and the global index alone. Outputs are NaN before a run. Ends with "N passed, N failed".
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -82,29 +83,44 @@ static void for_each(const ulyrt_shape *s, void (*visit)(void *context, size_t l
   }
 }
 
+static size_t bytes_of(ulyrt_dtype dtype) { return dtype.bits / 8; }
+
+// Exponents of f16 and bf16.
+static int exponent_bits(ulyrt_dtype dtype) { return dtype.code == 2 ? 5 : 8; }
+
 typedef struct fill {
   uint64_t seed;
-  bool is_float;
+  ulyrt_dtype dtype;
   void *data;
 } fill;
+
+// Of either sign, from 1/32 up to 1.
+static uint16_t random_half(ulyrt_dtype dtype, uint64_t r) {
+  int mantissa = 15 - exponent_bits(dtype);
+  uint64_t exponent = (1u << (exponent_bits(dtype) - 1)) - 2 - (r >> 32) % 5;
+  return (uint16_t)((r & 0x8000) | exponent << mantissa | (r & ((1u << mantissa) - 1)));
+}
 
 static void fill_one(void *context, size_t local, size_t global) {
   fill *f = context;
   uint64_t r = mix(f->seed + global);
-  if (f->is_float)
+  if (bytes_of(f->dtype) == 2)
+    ((uint16_t *)f->data)[local] = random_half(f->dtype, r);
+  else if (f->dtype.code == 2)
     ((float *)f->data)[local] = (float)((double)(r >> 11) * 0x1p-52 - 1.0); // [-1, 1)
   else
     ((int32_t *)f->data)[local] = (int32_t)(r % 3);
 }
 
 typedef struct collect {
-  const uint32_t *local;
-  uint32_t *global;
+  const char *local;
+  char *global;
+  size_t bytes;
 } collect;
 
 static void collect_one(void *context, size_t local, size_t global) {
   collect *c = context;
-  c->global[global] = c->local[local];
+  memcpy(c->global + global * c->bytes, c->local + local * c->bytes, c->bytes);
 }
 
 static bool run_bound(job *j, ulyrt_instance *instance) {
@@ -116,18 +132,19 @@ static bool run_bound(job *j, ulyrt_instance *instance) {
     shapes[t] = (ulyrt_shape)ULYRT_SHAPE_INIT;
     infos[t] = (ulyrt_tensor_info)ULYRT_TENSOR_INFO_INIT;
     if (ulyrt_model_tensor(j->model, j->entry, t, &infos[t], &error) || ulyrt_instance_shape(instance, t, &shapes[t], &error)) return fail(j, "%s", error.text);
-    void *data = malloc(elements(shapes[t].local, shapes[t].ndim) * 4 + 4);
+    size_t bytes = elements(shapes[t].local, shapes[t].ndim) * bytes_of(infos[t].dtype);
+    void *data = malloc(bytes + 4);
     tensors[t] = (ulyrt_tensor){.data = data, .device = {1, 0}, .ndim = shapes[t].ndim, .dtype = infos[t].dtype, .shape = shapes[t].local};
     if (infos[t].role == ULYRT_INPUT)
-      for_each(&shapes[t], fill_one, &(fill){seed_of(j->c, infos[t].name), infos[t].dtype.code == 2, data});
+      for_each(&shapes[t], fill_one, &(fill){seed_of(j->c, infos[t].name), infos[t].dtype, data});
     else
-      memset(data, 0xff, elements(shapes[t].local, shapes[t].ndim) * 4);
+      memset(data, 0xff, bytes);
   }
   bool ok = true;
   for (int again = 0; ok && again < 2; again++) // the second run finds what the first one left in the arena
     if (ulyrt_run(instance, tensors, j->n_tensors, &error)) ok = fail(j, "%s", error.text);
   for (int t = 0; t < j->n_tensors; t++) {
-    if (ok && infos[t].role == ULYRT_OUTPUT) for_each(&shapes[t], collect_one, &(collect){tensors[t].data, j->global[t]});
+    if (ok && infos[t].role == ULYRT_OUTPUT) for_each(&shapes[t], collect_one, &(collect){tensors[t].data, j->global[t], bytes_of(infos[t].dtype)});
     free(tensors[t].data);
   }
   return ok;
@@ -167,6 +184,7 @@ typedef struct outputs {
   int n;
   void *data[MAX_TENSORS];
   size_t bytes[MAX_TENSORS];
+  ulyrt_dtype dtypes[MAX_TENSORS];
 } outputs;
 
 static bool prepare(job *j, outputs *out) {
@@ -189,9 +207,10 @@ static bool prepare(job *j, outputs *out) {
         if (tensor.symbol[d] >= 0 && strcmp(j->c->sizes[s].symbol, ulyrt_model_symbol_name(j->model, tensor.symbol[d])) == 0) size = j->c->sizes[s].value;
       n *= (size_t)size;
     }
-    out->bytes[t] = n * 4;
-    out->data[t] = malloc(n * 4 + 4);
-    memset(out->data[t], 0xfe, n * 4);
+    out->dtypes[t] = tensor.dtype;
+    out->bytes[t] = n * bytes_of(tensor.dtype);
+    out->data[t] = malloc(out->bytes[t] + 4);
+    memset(out->data[t], 0xfe, out->bytes[t]);
   }
   j->global = out->data;
   return true;
@@ -230,12 +249,16 @@ static uint64_t hash_of(const outputs *out) {
   return h;
 }
 
+static bool is_nan(const outputs *out, int t, size_t i) {
+  if (bytes_of(out->dtypes[t]) == 4) return isnan(((float *)out->data[t])[i]);
+  uint16_t exponents = (uint16_t)(0x7fff & ~((1u << (15 - exponent_bits(out->dtypes[t]))) - 1));
+  return (((uint16_t *)out->data[t])[i] & 0x7fff) > exponents;
+}
+
 static bool has_nan(const outputs *out) {
   for (int t = 0; t < out->n; t++)
-    for (size_t i = 0; i < out->bytes[t] / 4; i++) {
-      float f = ((float *)out->data[t])[i];
-      if (f != f) return true;
-    }
+    for (size_t i = 0; out->bytes[t] && i < out->bytes[t] / bytes_of(out->dtypes[t]); i++)
+      if (is_nan(out, t, i)) return true;
   return false;
 }
 
