@@ -1,9 +1,11 @@
-"""Random masks and scores, with captured tensors: declarations, and what stands at the attention."""
+"""Random masks and scores, with captured tensors and numbers: declarations, and what stands at the attention."""
 import re
+
+from random_values import INTS, Value
 
 
 class Rules:
-    """|body| makes the entry; |dims| are those of q [B, S, H, ..] and k [B, T, K, ..]; |place|: queries have an offset, so q is no row of a tensor."""
+    """|body| makes the entry; |rows|, |keys| and |heads| are dims of q [B, S, H, ..] and k [B, T, K, ..]; |offset|: queries have one, so q is no row of a tensor."""
 
     def __init__(self, body, rows, keys, heads, offset):
         self.body, self.rng, self.rows, self.keys, self.heads, self.offset = body, body.rng, rows, keys, heads, offset
@@ -21,9 +23,18 @@ class Rules:
         self.captures.append((f"c{len(self.captures)}", value))
         return self.captures[-1]
 
+    def number(self, dtype, numbers):
+        """The name of a captured number: one of |numbers|, which may be another one in each iteration, or a value without dims. None where there is none."""
+        if not numbers or self.rng.random() < 0.3:
+            found = self.capture(lambda v: v.dtype == dtype and not v.dims and v.mag < 20 and (v.exact or dtype == "f32"))
+            return found[0] if found else None
+        text = self.rng.choice(numbers)[0]
+        self.captures.append((f"c{len(self.captures)}", Value(self.rng, text, dtype, ())))
+        return self.captures[-1][0]
+
     def table(self):
         """An int of the rule's own table, at any index."""
-        c = self.capture(lambda v: v.dtype in ("i32", "i64", "bool") and len(v.dims) == 1 and isinstance(v.dims[0], int))
+        c = self.capture(lambda v: not v.is_float() and len(v.dims) == 1 and isinstance(v.dims[0], int))
         if not c:
             return None
         index = self.rng.choice(["q + k", "abs(q - k)", "h + 3 * q", "b + k"])
@@ -32,7 +43,7 @@ class Rules:
 
     def row_int(self):
         """An int of a query's or key's row, for both sides of a comparison."""
-        c = self.capture(lambda v: v.dtype in ("i32", "i64") and v.dims == ("B", self.keys))
+        c = self.capture(lambda v: v.dtype in INTS and v.dims == ("B", self.keys))
         if not c:
             return None
         if self.keys == self.rows and not self.offset:
@@ -48,7 +59,7 @@ class Rules:
         options = ["k <= q", f"0 <= q - k < {w}", f"q - k < {w}", f"k < {w}", f"abs(q - k) <= {w}", f"q // {w} == k // {w}", f"(q + k) % {n} != 0", f"hash(q, k) % {n} != 0",
                    f"k >= q", f"(h + k) % {n} > 0", f"(b + q) % {n} != 1", f"hash(b, h, q // 2) % {n} > 0", f"k % {n} == 0", "q < k", f"2 * k <= 3 * q + {w}", f"min(q, {w}) >= k"]
         text = rng.choice(options)
-        kind = rng.randrange(12)
+        kind = rng.randrange(14)
         if kind == 0:
             text = self.row_int() or text
         elif kind == 1:
@@ -61,18 +72,24 @@ class Rules:
             t = self.table()
             text = f"{t} != 1" if t else text
         elif kind == 4:
-            c = self.capture(lambda v: v.dtype == "f32" and v.exact and v.dims == (self.heads,))
-            text = f"{c[0]}[h] < 0.5" if c else text
+            c = self.capture(lambda v: v.is_float() and v.exact and v.dims in ((self.heads,), ("B", self.keys)))
+            text = (f"{c[0]}[h] < 0.5" if len(c[1].dims) == 1 else f"{c[0]}[b, k] > -0.5") if c else text
+        elif kind == 5:
+            c = self.number("i32", self.body.ints)
+            text = rng.choice([f"q - k < {w} + {c}", f"k <= q + {c}", f"(q + k) % {n} != {c} % {n}"]) if c else text
+        elif kind == 6:  # of one captured tensor at an index that another one gives
+            c, d = self.capture(lambda v: v.dtype in INTS and v.dims == ("B", self.keys)), self.capture(lambda v: v.dtype in ("i32", "i64") and len(v.dims) == 1 and isinstance(v.dims[0], int))
+            text = f"{d[0]}[abs({c[0]}[b, k]) % {d[1].dims[0]}] <= 1" if c and d else text
         return f"({text})"
 
     def term(self):
         rng = self.rng
-        kind = rng.randrange(9)
+        kind = rng.randrange(10)
         if kind == 0:
-            c = self.capture(lambda v: v.dtype == "f32" and v.dims == (self.heads,) and v.mag <= 10)
+            c = self.capture(lambda v: v.is_float() and v.dims == (self.heads,) and v.mag <= 10)
             return f"s + {c[0]}[h]" if c else "0.5 * s"
         if kind == 1:
-            c = self.capture(lambda v: v.dtype == "f32" and v.dims == ("B", self.keys) and v.mag <= 10)
+            c = self.capture(lambda v: v.is_float() and v.dims == ("B", self.keys) and v.mag <= 10)
             return f"s - {c[0]}[b, k]" if c else "s + 0.25"
         if kind == 2:
             t = self.table()
@@ -81,20 +98,22 @@ class Rules:
             name = self.body.spec.name("slopes")
             self.declarations.append(f"const {name} = [{', '.join(str(0.5 ** (i % 6)) for i in range(self.heads))}]")
             return f"s - {name}[h] * 0.1 * abs(q - k)"
+        if kind == 4:
+            c = self.number("f32", self.body.floats)
+            return rng.choice([f"s * {c}", f"s + {c} * sin(0.1 * k)"]) if c else "s"
         return rng.choice(["2.0 * tanh(s / 2.0)", "s * (1.0 + 0.1 * (h % 3))", "(if k % 2 == 0 then s else 0.5 * s)", "s - 0.01 * abs(q - k)", "max(s, -1.0)", "s + sin(0.1 * (q + k))",
                            "s + 0.1 * float(b)"])
 
     def declare(self, kind, params, text):
         """Declares the rule; returns the text where it is used."""
-        self.captures_used = [(n, v) for n, v in self.captures if re.search(rf"\b{n}\b", text)]
-        self.captures = []
+        captures, self.captures = [(n, v) for n, v in self.captures if re.search(rf"\b{n}\b", text)], []
         name = self.body.spec.name(kind[0])
         used = [p for p in params if re.search(rf"\b{p}\b", text)] or [params[-1]]
         self.rng.shuffle(used)
-        captured = ", ".join(f"{n}: {v.type()}" for n, v in self.captures_used)
+        captured = ", ".join(f"{n}: {v.type()}" for n, v in captures)
         self.body.spec.declare(*self.declarations, f"{kind} {name}({', '.join(used)}{'; ' + captured if captured else ''}) = {text}")
         self.declarations = []
-        return name if not captured else f"{name}({', '.join(v.name for _, v in self.captures_used)})"
+        return name if not captured else f"{name}({', '.join(v.name for _, v in captures)})"
 
     def mask(self):
         rng = self.rng

@@ -1,12 +1,8 @@
 """Random elementwise expressions over tensors, as text. Every number is bounded, so that nothing overflows or is NaN, and a choice is only made by what has no rounding errors:
 ints, bools, and floats that nothing has computed."""
+from random_values import HALVES
 
-FLOAT, INT, BOOL = "f32", "i32", "bool"
 LARGE = 30.0  # where products and sums are pressed together again
-
-
-def is_float(dtype):
-    return dtype in ("f32", "bf16", "f16")
 
 
 def fit(value, dims):
@@ -35,10 +31,10 @@ def fit(value, dims):
 
 
 class Scalars:
-    """Makes expressions whose leaves are |leaves|: (text, value) that stretch to the result."""
+    """Makes expressions whose leaves are |leaves|: (text, value) that stretch to the result. |dtype|: of its floats; |floats|, |ints|: static numbers (Body)."""
 
-    def __init__(self, rng, leaves, functions=()):
-        self.rng, self.leaves, self.functions = rng, leaves, functions
+    def __init__(self, rng, leaves, functions=(), dtype="f32", floats=(), ints=()):
+        self.rng, self.leaves, self.functions, self.dtype, self.static_floats, self.static_ints = rng, leaves, functions, dtype, floats, ints
         self.used, self.wide = set(), False  # wide: the ints may not be i32
 
     def leaf(self, wanted):
@@ -53,19 +49,22 @@ class Scalars:
     # Each returns the text and a bound of its magnitude.
 
     def number(self):
+        if self.static_floats and self.rng.random() < 0.5:
+            return self.rng.choice(self.static_floats)
         c = self.rng.choice([0.5, 0.25, -0.5, 1.0, 1.5, 2.0, -1.0, 0.1, 3.0, 0.0, 1e-3])
         return (f"{c}" if c >= 0 else f"({c})"), abs(c)
 
     def floats(self, depth):
         rng = self.rng
-        leaf = self.leaf(lambda v: is_float(v.dtype)) if rng.random() < 0.85 else None
+        leaf = self.leaf(lambda v: v.is_float()) if rng.random() < 0.85 else None
         if depth <= 0 or (leaf and rng.random() < 0.15):
             if leaf:
                 return leaf[0], leaf[1].mag
             if rng.random() < 0.5:
                 i = self.ints(0)
                 if i:
-                    return f"0.1 * ({i[0]})" if rng.random() < 0.7 else f"float({i[0]}) / 8", 0.2 * i[1]
+                    text = f"0.1 * ({i[0]})" if rng.random() < 0.7 else f"float({i[0]}) / 8"
+                    return f"cast({text}, {self.dtype})" if self.dtype in HALVES else text, 0.2 * i[1]
             return self.number()
         kind = rng.randrange(12)
         if kind < 4:
@@ -108,10 +107,13 @@ class Scalars:
     def ints(self, depth):
         """None where there is no int among the leaves."""
         rng = self.rng
-        leaf = self.leaf(lambda v: v.dtype in ("i32", "i64"))
+        leaf = self.leaf(lambda v: v.is_int())
         if not leaf:
             return None
         x, m = leaf[0], leaf[1].mag
+        if self.static_ints and rng.random() < 0.3:
+            n = rng.choice(self.static_ints)
+            x, m = rng.choice([(f"({x} + {n[0]})", m + n[1]), (f"({x} * {n[0]})", m * n[1])])
         if depth <= 0:
             return x, m
         if rng.random() < 0.4:
@@ -135,6 +137,12 @@ class Scalars:
         return None if not i else f"({i[0]}) % {limit}"
 
     def bools(self, depth):
+        wide = self.wide  # what is compared does not make the result wide
+        text = self.condition(depth)
+        self.wide = wide
+        return text
+
+    def condition(self, depth):
         rng = self.rng
         kind = rng.randrange(5)
         if kind == 0 and depth > 0:
@@ -145,7 +153,7 @@ class Scalars:
             if leaf:
                 return rng.choice([leaf[0], f"(not {leaf[0]})"])
         if kind == 2:
-            leaf = self.leaf(lambda v: is_float(v.dtype) and v.exact)
+            leaf = self.leaf(lambda v: v.is_float() and v.exact)
             if leaf:
                 return rng.choice([f"({leaf[0]} < {self.number()[0]})", f"(-0.5 <= {leaf[0]} < 0.25)", f"({leaf[0]} != 0.5)"])
         i = self.ints(depth)

@@ -1,5 +1,7 @@
 #include "tests/support/graph_reference.h"
 
+#include <math.h>
+
 #include "codegen/reference/ref_code.h"
 #include "runtime/base/random.h"
 
@@ -106,10 +108,13 @@ static uly_status run_operation(walk *w, const uly_graph_value *value, const uly
 
 // ---- noise ----------------------------------------------------------------------------------------------------------------------------------------------------
 
+static bool is_half(uly_dtype dtype) { return dtype == ULY_BF16 || dtype == ULY_F16; }
+
 // What takes elements as they are does not round.
 static bool rounds(const uly_graph_value *value) {
   switch (value->op) {
-  case ULY_OP_MAP: return value->u.map.expr.n_nodes > 1;
+  case ULY_OP_MAP:
+    return value->u.map.expr.n_nodes > 1 || (value->n_operands == 1 && is_half(value->type.dtype) && value->operands[0]->type.dtype != value->type.dtype);
   case ULY_OP_LINEAR:
   case ULY_OP_RMSNORM:
   case ULY_OP_LAYERNORM:
@@ -122,11 +127,12 @@ static bool rounds(const uly_graph_value *value) {
   }
 }
 
+// Of halves a sixteenth of a rounding: sums are in f32, so there are as many roundings as values, not as terms. f16 has an absolute one too, below its normal numbers.
 static void add_noise(const walk *w, const uly_graph_value *value, const uly_ref_tensor *t) {
-  double unit = value->type.dtype == ULY_BF16 ? 0x1p-8 : value->type.dtype == ULY_F16 ? 0x1p-11 : 0x1p-23;
+  double unit = value->type.dtype == ULY_BF16 ? 0x1p-12 : value->type.dtype == ULY_F16 ? 0x1p-15 : 0x1p-23, small = value->type.dtype == ULY_F16 ? 0x1p-29 : 0;
   uint64_t key = w->run->noise * 0x9e3779b97f4a7c15u + (uint64_t)value->id * 0xbf58476d1ce4e5b9u + (uint64_t)w->iteration;
   if (t->is_int || !rounds(value)) return;
-  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) t->data[i].f *= 1.0 + unit * uly_random_uniform(key, (uint64_t)i);
+  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) t->data[i].f += (unit * fabs(t->data[i].f) + small) * uly_random_uniform(key, (uint64_t)i);
 }
 
 // ---- what stands for other values -----------------------------------------------------------------------------------------------------------------------------
