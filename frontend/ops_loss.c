@@ -28,19 +28,20 @@ static uly_value sum_all(const uly_call *call, uly_value x) {
   while (value->type.rank > 0) {
     uly_tensor_type type = value->type;
     type.rank--;
+    if (!uly_dtype_get(type.dtype)->is_float) type.dtype = ULY_I64;
     value = uly_build_value(call->c, ULY_OP_SUM, call->ast->loc, &type, &value, 1);
     value->u.sum.dim = type.rank;
   }
   return uly_build_tensor(value, false);
 }
 
-// Σ nll / Σ (label is not ignored); 0 / 0 where none is.
+// Σ nll / Σ (label is not ignored); 0 / 0 where none is. The labels are counted as ints: as floats, more than 2^24 of them would not be.
 static uly_value build_loss(const uly_call *call, uly_value labels, int64_t ignore) {
   uly_checker *c = call->c;
   uly_loc loc = call->ast->loc;
   uly_value counts = uly_eval_apply(c, call->scope, loc, ULY_SC_NE, (uly_value[]){labels, uly_static_int(ignore)}, 2);
   if (counts.kind == ULY_VALUE_POISON) return counts;
-  uly_value total = sum_all(call, build_nll(call, labels, ignore)), count = sum_all(call, uly_map_cast(c, loc, counts, ULY_F32));
+  uly_value total = sum_all(call, build_nll(call, labels, ignore)), count = uly_map_cast(c, loc, sum_all(call, counts), ULY_F32);
   return uly_eval_apply(c, call->scope, loc, ULY_SC_DIV, (uly_value[]){total, count}, 2);
 }
 
