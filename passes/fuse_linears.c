@@ -58,7 +58,7 @@ static chain grow(const uly_fuse *fuse, MlirOperation linear) {
     user = uly_single_user(fuse, c.result);
   }
   uly_type type = uly_type_of(fuse->ir, c.result);
-  if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && type.tensor.dtype == ULY_F32 && type.tensor.rank <= MOST_DIMS) {
+  if (is_kind(user, ULY_KIND_NLL) && is_null(c.linear[1]) && type.tensor.rank <= MOST_DIMS) {
     c.nll = user;
     c.result = uly_op_result(user, 0);
     return c;
