@@ -58,6 +58,11 @@ ULY_INLINE bool is_whole(int part) {
   return rope % (2 * ULY_PANEL) == 0 && (group - rope) % ULY_PANEL == 0;
 }
 
+// Whether a tile's results are its sums as they stand, side by side.
+ULY_INLINE bool is_stretch(int part) {
+  return !uly_gemm_message && uly_gemm_part_mode[part] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[part] && is_whole(part);
+}
+
 // ---- results ----------------------------------------------------------------------------------------------------------------------------------
 
 // A row and what is to be stored of it. |out|: the row's output, where there are no messages.
@@ -117,6 +122,13 @@ ULY_INLINE void finish_rope(const uly_call *call, int part, place at, int64_t pa
   if (n_high) store(call, part, at, column + VL, n_high, zip_high(first, second));
 }
 
+ULY_INLINE void store_stretch(int part, const uly_gemm_sums *sums, const float *c, place at) {
+  const int64_t dtype = uly_gemm_part_dtype[part], bytes = lane_bytes(dtype);
+  char *to = at.out + (sums->results[0].group * uly_gemm_part_group[part] + sums->results[0].columns.column) * bytes;
+  ULY_PLAIN
+  for (int64_t lane = 0; lane < sums->n_panels * ULY_PANEL; lane += VL) lane_store(dtype, to + lane * bytes, VL, vf_load(c + lane));
+}
+
 // |part| is a constant at each call.
 ULY_INLINE void finish_part(const uly_call *call, int part, const uly_gemm_sums *sums) {
   const float *c = sums->c;
@@ -125,6 +137,10 @@ ULY_INLINE void finish_part(const uly_call *call, int part, const uly_gemm_sums 
     place at = {.s = sums->s[i], .b = sums->b[i]};
     int64_t row = at.s * val(call, ULY_GEMM_OUT_S + part) + at.b * val(call, ULY_GEMM_OUT_B + part);
     if (!uly_gemm_message) at.out = (char *)ptr(call, ULY_GEMM_OUT + part) + row * lane_bytes(uly_gemm_part_dtype[part]);
+    if (is_stretch(part)) {
+      store_stretch(part, sums, c, at);
+      continue;
+    }
     ULY_PLAIN
     for (int64_t j = 0; j < sums->n_results; j++) {
       const uly_gemm_result *r = &sums->results[j];
@@ -193,11 +209,11 @@ static void finish(const uly_call *call, const uly_gemm_sums *sums) {
 }
 
 ULY_KERNEL(uly_gemm) {
-  uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_x_dtype, uly_gemm_w_dtype, {{0}}};
+  uly_gemm_tile *tile = uly_gemm_w_dtype == LANE_BF16 ? uly_gemm_tile_bf16 : uly_gemm_w_dtype == LANE_F16 ? uly_gemm_tile_f16 : uly_gemm_tile_f32;
+  uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_x_dtype, uly_gemm_w_dtype, tile, {{0}}};
   ULY_UNROLL
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++)
     shape.parts[p] = (uly_gemm_part_shape){uly_gemm_part_mode[p], uly_gemm_part_n_groups[p], uly_gemm_part_group[p], uly_gemm_part_rope[p],
-                                           !uly_gemm_message && !uly_gemm_labels && uly_gemm_part_mode[p] == ULY_GEMM_PLAIN && !uly_gemm_part_has_epilogue[p] &&
-                                               uly_gemm_part_dtype[p] == LANE_F32 && is_whole(p)};
+                                           is_stretch(p) && !uly_gemm_labels && uly_gemm_part_dtype[p] == LANE_F32};
   uly_gemm_loop(call, &shape, finish);
 }

@@ -1,6 +1,7 @@
 // See gemm_loop.h. An item is a block of rows times a block of panels of one part. For every KC terms of k, x's rows, in place (or gathered into scratch where
 // a stretch lies in several segments), meet the block's panels, four at a time, in the register tiles of gemm_tile.c. Sums that wait for more terms stay in scratch.
-// bf16 and f16 are widened into scratch: x for each KC terms, panels four at a time. So the sums are those of f32, and a panel's widening serves all rows of the item.
+// bf16 and f16 are widened into scratch: x for each KC terms, panels by the first tile that meets them. So the sums are those of f32, and a panel's widening serves all rows
+// of the item.
 #include "codegen/cpu/templates/gemm_loop.h"
 #include "codegen/cpu/templates/lane_floats.h"
 
@@ -10,6 +11,8 @@ enum {
   X_FLOATS = MAX_ROWS * ULY_GEMM_KC,
   C_FLOATS = MAX_ROWS * MAX_PANELS * ULY_PANEL,
   W_FLOATS = ULY_GEMM_TILE_PANELS * ULY_GEMM_KC * ULY_PANEL,
+  ROWS_AHEAD = 3, // of the one that is copied: fetched meanwhile
+  FEW_TILES = 2,  // of rows: each widens halves of w for itself
 };
 _Static_assert((X_FLOATS + C_FLOATS + W_FLOATS) * 4 <= ULY_GEMM_SCRATCH_BYTES, "scratch");
 
@@ -76,16 +79,21 @@ static void find_output(block *t) {
   t->y = (float *)ptr(t->call, ULY_GEMM_OUT + (int)t->part) + t->s[0] * stride_s + t->b[0] * stride_b;
 }
 
-ULY_INLINE void copy_floats(int64_t dtype, const void *from, int64_t n, float *to) {
+ULY_INLINE void copy_floats(int64_t dtype, const void *from, int64_t n, float *to, const void *ahead) {
   int64_t k = 0;
+  for (; k + 2 * VL <= n; k += 2 * VL) {
+    __builtin_prefetch(lane_place(dtype, ahead, k), 0, 3);
+    vf_store(to + k, lane_load(dtype, lane_place(dtype, from, k), VL));
+    vf_store(to + k + VL, lane_load(dtype, lane_place(dtype, from, k + VL), VL));
+  }
   for (; k + VL <= n; k += VL) vf_store(to + k, lane_load(dtype, lane_place(dtype, from, k), VL));
   if (k < n) vf_store_first(to + k, n - k, lane_load(dtype, lane_place(dtype, from, k), n - k));
 }
 
-static void copy_terms(int64_t dtype, const void *from, int64_t n, float *to) {
-  if (dtype == LANE_BF16) copy_floats(LANE_BF16, from, n, to);
-  else if (dtype == LANE_F16) copy_floats(LANE_F16, from, n, to);
-  else copy_floats(LANE_F32, from, n, to);
+static void copy_terms(int64_t dtype, const void *from, int64_t n, float *to, const void *ahead) {
+  if (dtype == LANE_BF16) copy_floats(LANE_BF16, from, n, to, ahead);
+  else if (dtype == LANE_F16) copy_floats(LANE_F16, from, n, to, ahead);
+  else copy_floats(LANE_F32, from, n, to, ahead);
 }
 
 // Points the rows at terms [k0, k0 + n_k) of x: where one segment holds them, and as f32, in place.
@@ -103,7 +111,8 @@ static void find_x(block *t, int64_t k0, int64_t n_k) {
       t->x[i] = from;
       if (hi - lo == n_k && dtype == LANE_F32) continue;
       t->x[i] = t->x_copy + i * ULY_GEMM_KC;
-      copy_terms(dtype, from, hi - lo, t->x_copy + i * ULY_GEMM_KC + (lo - k0));
+      const int64_t then = i + ROWS_AHEAD < t->rows ? i + ROWS_AHEAD : i;
+      copy_terms(dtype, from, hi - lo, t->x_copy + i * ULY_GEMM_KC + (lo - k0), lane_place(dtype, x, t->s[then] * stride_s + t->b[then] * stride_b));
     }
     begin = end;
   }
@@ -111,28 +120,10 @@ static void find_x(block *t, int64_t k0, int64_t n_k) {
 
 // ---- weights ----------------------------------------------------------------------------------------------------------------------------------
 
-// |n| vectors of pairs of bf16 as twice as many of f32.
-static void widen_pairs(const char *from, int64_t n, float *to) {
-  for (int64_t i = 0; i < n; i++) {
-    vi pairs = *(const vi *)(from + i * VL * 4);
-    float *even = to + i / (ULY_PANEL / VL) * 2 * ULY_PANEL + i % (ULY_PANEL / VL) * VL;
-    vf_store(even, (vf)(pairs << 16));
-    vf_store(even + ULY_PANEL, (vf)(pairs & (int32_t)0xffff0000));
-  }
-}
-
-// Terms [k0, k0 + n_k) of the panels as f32, k0 being even. |out_stride|: floats from panel to panel.
-static const float *find_w(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, int64_t *out_stride) {
-  int64_t dtype = t->shape->w_dtype, bytes = uly_panel_bytes(t->shape->k, lane_bytes(dtype)), even = n_k + (n_k & 1);
-  const char *w = t->w + panel * bytes + k0 * ULY_PANEL * lane_bytes(dtype);
-  *out_stride = dtype == LANE_F32 ? t->shape->k * ULY_PANEL : even * ULY_PANEL;
-  if (dtype == LANE_F32) return (const float *)w;
-  for (int64_t j = 0; j < n_panels; j++) {
-    float *to = t->w_copy + j * even * ULY_PANEL;
-    if (dtype == LANE_BF16) widen_pairs(w + j * bytes, even / 2 * (ULY_PANEL / VL), to);
-    else copy_floats(LANE_F16, w + j * bytes, n_k * ULY_PANEL, to);
-  }
-  return t->w_copy;
+// Terms of the panels from |k0| on, which is even.
+static uly_gemm_weights find_w(const block *t, int64_t k0, int64_t panel, bool keep) {
+  int64_t dtype = t->shape->w_dtype, bytes = lane_bytes(dtype), panel_bytes = uly_panel_bytes(t->shape->k, bytes);
+  return (uly_gemm_weights){t->w + panel * panel_bytes + k0 * ULY_PANEL * bytes, panel_bytes, t->w_copy, keep && dtype != LANE_F32, false};
 }
 
 // ---- results ----------------------------------------------------------------------------------------------------------------------------------
@@ -157,15 +148,16 @@ static void find_results(const block *t, int64_t panel, int64_t n_panels, uly_ge
 static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, int64_t n_panels, const char *next) {
   int64_t k = t->shape->k, n_tiles = uly_cdiv(t->rows, ULY_GEMM_TILE_ROWS);
   bool direct = t->y, last = k0 + n_k == k, waits = k > ULY_GEMM_KC; // sums wait for more terms; where they never do, one tile's are enough
-  int64_t w_panel, bytes = lane_bytes(t->shape->w_dtype), panel_bytes = uly_panel_bytes(k, bytes), pieces = bytes, piece = n_k / 4 * ULY_PANEL * 4;
-  const float *w = find_w(t, k0, n_k, panel, n_panels, &w_panel);
+  int64_t bytes = lane_bytes(t->shape->w_dtype), panel_bytes = uly_panel_bytes(k, bytes), pieces = bytes, piece = n_k / 4 * ULY_PANEL * 4;
+  uly_gemm_weights w = find_w(t, k0, panel, n_tiles > FEW_TILES);
   float *c = t->c + (waits ? (panel - t->panel0) * ULY_PANEL * t->rows : 0);
   uly_gemm_sums sums = {.part = t->part, .n_panels = n_panels};
   if (last && !direct) find_results(t, panel, n_panels, &sums);
   for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
     n = (t->rows + i) / n_tiles;
     float *to = direct ? t->y + row * t->y_row + panel * ULY_PANEL : c + (waits ? row * n_panels * ULY_PANEL : 0);
-    uly_gemm_tile(t->x + row, n, w, w_panel, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0, next + i / pieces * panel_bytes + i % pieces * piece);
+    t->shape->tile(t->x + row, n, &w, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0, next + i / pieces * panel_bytes + i % pieces * piece);
+    w.kept = w.keep;
     if (!last || direct) continue;
     sums.n_rows = n;
     sums.s = t->s + row;

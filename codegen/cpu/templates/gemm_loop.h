@@ -13,6 +13,7 @@ typedef struct uly_gemm_part_shape {
 
 typedef struct uly_gemm_shape {
   int64_t k, n_parts, message, x_dtype, w_dtype;
+  uly_gemm_tile *tile; // of w_dtype
   uly_gemm_part_shape parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_shape;
 
