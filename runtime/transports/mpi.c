@@ -1,246 +1,28 @@
-// Ranks that are MPI processes: libulyrt_mpi.so, the only file that includes mpi.h.
+// Ranks that are MPI processes: libulyrt_mpi.so.
 //
 // Each call starts with a header to every peer (what was called, on which program, with which sizes), so ranks that disagree find out before any data moves. Then one
-// non-blocking collective moves the data. Waits poll, and sleep longer the longer they last, because ranks may outnumber cores. Small letters on a second communicator carry
-// failures, and signs of life from ranks that wait long: who sends none is named when the deadline passes. As MPI cannot take back what has been started, the job is then
-// ended by MPI_Abort. The death of a process is the launcher's to see: MPICH's mpirun kills the others.
-#include <mpi.h>
-#include <pthread.h>
+// non-blocking collective moves the data. How ranks wait and fail: mpi_wait.c.
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "runtime/transports/mpi_chunks.h"
+#include "runtime/transports/mpi_state.h"
 #include "runtime/transports/plugin.h"
 
 #if MPI_VERSION < 4 && !defined(ULY_MPI_CHUNKED)
 #define ULY_MPI_CHUNKED
 #endif
 
-enum { TAG_HEADER = 1, TAG_DATA, TAG_FAILURE, TAG_ALIVE, TAG_BYE };
 enum { OP_GATHER = 1, OP_OPEN, OP_EXCHANGE };
-
-typedef struct header {
-  uint32_t op, exchange, dtype, pad;
-  uint64_t sequence, program, channel;
-  int64_t gives, takes; // bytes to the receiver of the header, and from it
-} header;
-
-typedef struct notice {
-  int32_t status;
-  char text[600];
-} notice;
-
-// One call in flight.
-typedef struct call {
-  header *out, *in;      // [P]
-  MPI_Request *requests; // [2P] of the headers
-  MPI_Request *data;     // [n_data]
-  int n_data, cap_data;
-  MPI_Status *statuses; // [the larger of 2P and cap_data]
-  int *indices;         // the same
-  int64_t *counts;      // [4P] as MPI wants them: send bytes, send offsets, receive bytes, receive offsets
-} call;
-
-typedef struct channel {
-  uint64_t program;
-  uint32_t n_exchanges;
-  call *calls;
-} channel;
-
-// A line has data, calls and channels of its own; letters, signs of life and failures are the world's.
-typedef struct mpi {
-  uly_comm comm; // first
-  MPI_Comm data, control;
-  uint64_t sequence;
-  call gather;
-  channel **channels;
-  uint32_t n_channels;
-  bool crowded;         // more ranks than cores: do not spin
-  unsigned char *stage; // of gathers
-  size_t stage_bytes;
-  int in_flight; // exchanges whose data moves
-  // Of a world.
-  uly_status failed;
-  notice notice;        // what this rank told the others
-  MPI_Request *letters; // [P] that carry it
-  MPI_Request *alive;   // [P]
-  double *seen;         // [P] when a sign of life came
-  double *left;         // [P] when the rank said that it leaves, 0: it has not
-  double said;          // when this rank sent its own
-} mpi;
 
 static atomic_int in_use; // communicators that MPI still works for: it cannot be ended in order while there are any
 
-static mpi *of(uly_comm *comm) { return (mpi *)(void *)comm; }
-static mpi *world_of(mpi *m) { return of(uly_comm_world(&m->comm)); }
-static double now(void) { return MPI_Wtime(); }
-
-// ---- failure ----
-
-// The world's failure, as |m|'s too; ULY_OK without one.
-static uly_status check_failed(mpi *m) {
-  mpi *world = world_of(m);
-  if (!world->failed) return ULY_OK;
-  return m == world ? m->failed : uly_comm_fail(&m->comm, world->failed, "%s", world->comm.error);
-}
-
-static uly_status fail_here(mpi *m, uly_status status, const char *text) {
-  mpi *world = world_of(m);
-  if (!world->failed) {
-    world->failed = status;
-    uly_comm_fail(&world->comm, status, "%s", text);
-  }
-  return check_failed(m);
-}
-
-// Fails on all ranks.
-static uly_status fail_all(mpi *m, uly_status status, const char *text) {
-  mpi *world = world_of(m);
-  if (world->failed) return check_failed(m);
-  world->notice.status = (int32_t)status;
-  snprintf(world->notice.text, sizeof world->notice.text, "%s", text);
-  for (int q = 0; q < world->comm.n_ranks; q++)
-    if (q != world->comm.rank) MPI_Isend(&world->notice, (int)sizeof world->notice, MPI_BYTE, q, TAG_FAILURE, world->control, &world->letters[q]);
-  return fail_here(m, status, text);
-}
-
-static uly_status check(mpi *m, int error, const char *what) {
-  if (error == MPI_SUCCESS) return ULY_OK;
-  char text[MPI_MAX_ERROR_STRING] = "", whole[600];
-  int n = 0;
-  MPI_Error_string(error, text, &n);
-  snprintf(whole, sizeof whole, "rank %s: %s: %.300s", uly_comm_name(&m->comm, m->comm.rank).text, what, text);
-  return fail_all(m, ULY_IO, whole);
-}
-
-static void give_up(uly_comm *comm, const char *reason) {
-  char text[600];
-  snprintf(text, sizeof text, "rank %s gave up: %s", uly_comm_name(comm, comm->rank).text, reason);
-  fail_all(of(comm), ULY_CANCELLED, text);
-}
-
-// ---- waiting ----
-
-// Reads the letters that have come to world |m|.
-static uly_status read_letters(mpi *m) {
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    notice letter = {0};
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, m->control, &there, &status) != MPI_SUCCESS || !there) return m->failed;
-    if (MPI_Recv(&letter, (int)sizeof letter, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, m->control, &status) != MPI_SUCCESS) continue;
-    m->seen[status.MPI_SOURCE] = now();
-    if (status.MPI_TAG == TAG_BYE) m->left[status.MPI_SOURCE] = now();
-    if (status.MPI_TAG != TAG_FAILURE || m->failed) continue;
-    letter.text[sizeof letter.text - 1] = 0;
-    return fail_here(m, uly_status_failure(letter.status), letter.text);
-  }
-}
-
-static void back_off(const mpi *m, int round) {
-  if (!m->crowded && round < 200) return;
-  if (round < 220) {
-    sched_yield();
-    return;
-  }
-  long ns = round < 400 ? 20000 : round < 1000 ? 100000 : 500000;
-  nanosleep(&(struct timespec){0, ns}, NULL);
-}
-
-static void say_alive(mpi *m) { // a world
-  if (m->comm.timeout <= 0 || now() - m->said < m->comm.timeout / 4) return;
-  m->said = now();
-  for (int q = 0; q < m->comm.n_ranks; q++) {
-    int done = 1;
-    if (q == m->comm.rank) continue;
-    MPI_Test(&m->alive[q], &done, MPI_STATUS_IGNORE);
-    if (done) MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_ALIVE, m->control, &m->alive[q]);
-  }
-}
-
-// Peer |q| of |m|.
-static bool is_silent(mpi *m, int q) {
-  const mpi *world = world_of(m);
-  return q != m->comm.rank && now() - world->seen[uly_comm_member(&m->comm, q)] > world->comm.timeout / 2;
-}
-
-static void end_process(int alarm_signal) {
-  (void)alarm_signal;
-  _exit(75); // status.def's code of PEER_LOST
-}
-
-// The deadline passed: names those who gave no sign of life, or whose header is missing, and ends the job. The first rank of the world that answers speaks.
-static uly_status end_job(mpi *m, const char *what, const call *c) {
-  char who[200] = "a rank";
-  mpi *world = world_of(m);
-  size_t at = 0;
-  int silent = 0, speaker = world->comm.rank;
-  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, q);
-  for (int q = world->comm.n_ranks; q-- > 0;)
-    if (q != world->comm.rank && !is_silent(world, q)) speaker = q < speaker ? q : speaker;
-  for (int q = 0; q < m->comm.n_ranks && at + 32 < sizeof who; q++)
-    if (silent ? is_silent(m, q) : q != m->comm.rank && c->requests[q] != MPI_REQUEST_NULL)
-      at += (size_t)snprintf(who + at, sizeof who - at, "%srank %s", at ? ", " : "", uly_comm_name(&m->comm, q).text);
-  for (double until = now() + 3; speaker != world->comm.rank && now() < until; back_off(m, 300)) (void)!read_letters(world);
-  fprintf(stderr, "[rank %d] peer lost: %s did not answer within %g s: waited in %s\n", world->comm.rank, who, world->comm.timeout, what);
-  fflush(stderr);
-  // MPICH's MPI_Abort first writes to all processes, and hangs where one is stopped: an alarm ends this one then, and the launcher the rest.
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  signal(SIGALRM, end_process);
-  pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-  alarm(1);
-  MPI_Abort(world->data, uly_status_exit_code(ULY_PEER_LOST));
-  return fail_here(m, ULY_PEER_LOST, who);
-}
-
-static double start_waiting(mpi *m) { // a world
-  m->said = now();
-  for (int q = 0; q < m->comm.n_ranks; q++)
-    if (m->seen[q] == 0) m->seen[q] = now();
-  return now() + m->comm.timeout;
-}
-
-// A rank that left without the header that is waited for. What it sent before it left may still be under way for a moment.
-static uly_status check_left(mpi *m, const MPI_Request *requests, const call *c, const char *what) {
-  char text[400];
-  for (int q = 0; requests == c->requests && q < m->comm.n_ranks; q++) {
-    double left = world_of(m)->left[uly_comm_member(&m->comm, q)];
-    if (left == 0 || requests[q] == MPI_REQUEST_NULL || now() - left < 0.1) continue;
-    snprintf(text, sizeof text, "rank %s left: rank %s waited in %s", uly_comm_name(&m->comm, q).text, uly_comm_name(&m->comm, m->comm.rank).text, what);
-    return fail_all(m, ULY_PEER_LOST, text);
-  }
-  return ULY_OK;
-}
-
-static uly_status wait_for(mpi *m, int n, MPI_Request *requests, call *c, const char *what) {
-  mpi *world = world_of(m);
-  double deadline = 0;
-  for (int round = 0;; round += round < 1000) {
-    int done = 1;
-    while (done > 0) {
-      ULY_TRY(check(m, MPI_Testsome(n, requests, &done, c->indices, c->statuses), what));
-      if (done == MPI_UNDEFINED) return ULY_OK; // none is left
-    }
-    if (read_letters(world) != ULY_OK) return check_failed(m);
-    if (deadline == 0) deadline = start_waiting(world);
-    ULY_TRY(check_left(m, requests, c, what));
-    say_alive(world);
-    if (world->comm.timeout > 0 && now() > deadline) return end_job(m, what, c);
-    back_off(m, round);
-  }
-}
-
 // ---- calls ----
 
-static void call_free(call *c) {
+static void call_free(uly_mpi_call *c) {
   free(c->out);
   free(c->in);
   free(c->requests);
@@ -248,10 +30,10 @@ static void call_free(call *c) {
   free(c->statuses);
   free(c->indices);
   free(c->counts);
-  *c = (call){0};
+  *c = (uly_mpi_call){0};
 }
 
-static bool call_init(call *c, int n_ranks, int cap_data) {
+static bool call_init(uly_mpi_call *c, int n_ranks, int cap_data) {
   size_t n = (size_t)n_ranks;
   c->out = calloc(n, sizeof *c->out);
   c->in = calloc(n, sizeof *c->in);
@@ -269,21 +51,21 @@ static bool call_init(call *c, int n_ranks, int cap_data) {
 }
 
 // Starts to tell every peer what this rank calls. |gives| and |takes|: bytes by rank, or NULL.
-static uly_status send_headers(mpi *m, call *c, header head, const int64_t *gives, const int64_t *takes) {
+static uly_status send_headers(uly_mpi *m, uly_mpi_call *c, uly_mpi_header head, const int64_t *gives, const int64_t *takes) {
   int n = m->comm.n_ranks;
   head.sequence = ++m->sequence;
   for (int q = 0; q < n; q++) {
     if (q == m->comm.rank) continue;
-    ULY_TRY(check(m, MPI_Irecv(&c->in[q], (int)sizeof head, MPI_BYTE, q, TAG_HEADER, m->data, &c->requests[q]), "a header"));
+    ULY_TRY(uly_mpi_check(m, MPI_Irecv(&c->in[q], (int)sizeof head, MPI_BYTE, q, ULY_MPI_TAG_HEADER, m->data, &c->requests[q]), "a header"));
     c->out[q] = head;
     if (gives) c->out[q].gives = gives[q];
     if (takes) c->out[q].takes = takes[q];
-    ULY_TRY(check(m, MPI_Isend(&c->out[q], (int)sizeof head, MPI_BYTE, q, TAG_HEADER, m->data, &c->requests[n + q]), "a header"));
+    ULY_TRY(uly_mpi_check(m, MPI_Isend(&c->out[q], (int)sizeof head, MPI_BYTE, q, ULY_MPI_TAG_HEADER, m->data, &c->requests[n + q]), "a header"));
   }
   return ULY_OK;
 }
 
-static void describe(const header *h, char *out, size_t bytes) {
+static void describe(const uly_mpi_header *h, char *out, size_t bytes) {
   if (h->op == OP_GATHER)
     snprintf(out, bytes, "all_gather of %lld bytes", (long long)h->gives);
   else if (h->op == OP_OPEN)
@@ -294,11 +76,11 @@ static void describe(const header *h, char *out, size_t bytes) {
 }
 
 // Waits for the peers' headers and compares them.
-static uly_status check_headers(mpi *m, call *c, const char *what) {
+static uly_status check_headers(uly_mpi *m, uly_mpi_call *c, const char *what) {
   char here[120], there[120], text[600];
-  ULY_TRY(wait_for(m, 2 * m->comm.n_ranks, c->requests, c, what));
+  ULY_TRY(uly_mpi_wait(m, 2 * m->comm.n_ranks, c->requests, c, what));
   for (int q = 0; q < m->comm.n_ranks; q++) {
-    const header *mine = &c->out[q], *theirs = &c->in[q];
+    const uly_mpi_header *mine = &c->out[q], *theirs = &c->in[q];
     if (q == m->comm.rank) continue;
     if (mine->op != theirs->op || mine->exchange != theirs->exchange || mine->dtype != theirs->dtype || mine->sequence != theirs->sequence ||
         mine->program != theirs->program || mine->channel != theirs->channel) {
@@ -306,13 +88,13 @@ static uly_status check_headers(mpi *m, call *c, const char *what) {
       describe(theirs, there, sizeof there);
       snprintf(text, sizeof text, "ranks disagree at call %llu: rank %s called %s, rank %s called %s", (unsigned long long)mine->sequence,
                uly_comm_name(&m->comm, m->comm.rank).text, here, uly_comm_name(&m->comm, q).text, there);
-      return fail_all(m, ULY_MISMATCH, text);
+      return uly_mpi_fail(m, ULY_MISMATCH, text);
     }
     if (mine->gives != theirs->takes || mine->takes != theirs->gives) {
       uly_rank_name me = uly_comm_name(&m->comm, m->comm.rank), peer = uly_comm_name(&m->comm, q);
       snprintf(text, sizeof text, "%s: rank %s sends %lld bytes to rank %s, which expects %lld; rank %s sends %lld bytes to rank %s, which expects %lld", what,
                me.text, (long long)mine->gives, peer.text, (long long)theirs->takes, peer.text, (long long)theirs->gives, me.text, (long long)mine->takes);
-      return fail_all(m, ULY_MISMATCH, text);
+      return uly_mpi_fail(m, ULY_MISMATCH, text);
     }
   }
   return ULY_OK;
@@ -321,7 +103,7 @@ static uly_status check_headers(mpi *m, call *c, const char *what) {
 #ifndef ULY_MPI_CHUNKED
 _Static_assert(sizeof(MPI_Count) == sizeof(int64_t) && sizeof(MPI_Aint) == sizeof(int64_t), "counts and offsets are int64_t");
 
-static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
+static int start_exchange(uly_mpi *m, uly_mpi_call *c, const void *send, void *receive) {
   size_t n = (size_t)m->comm.n_ranks;
   const MPI_Count *counts = (const MPI_Count *)c->counts;
   const MPI_Aint *offsets = (const MPI_Aint *)c->counts;
@@ -336,23 +118,25 @@ static int data_requests(int n_ranks, const uly_route *route) {
   return (int)n;
 }
 
-static int start_exchange(mpi *m, call *c, const void *send, void *receive) {
+static int start_exchange(uly_mpi *m, uly_mpi_call *c, const void *send, void *receive) {
   int n = m->comm.n_ranks, me = m->comm.rank, error = MPI_SUCCESS;
   const int64_t *gives = c->counts, *from = gives + n, *takes = from + n, *to = takes + n;
   c->n_data = 0;
   for (int i = 1; i < n; i++) {
     int q = (me + i) % n;
     for (int64_t k = 0; !error && k < uly_chunk_count(takes[q]); k++)
-      error = MPI_Irecv((char *)receive + to[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(takes[q], k), MPI_BYTE, q, TAG_DATA, m->data, &c->data[c->n_data++]);
+      error =
+          MPI_Irecv((char *)receive + to[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(takes[q], k), MPI_BYTE, q, ULY_MPI_TAG_DATA, m->data, &c->data[c->n_data++]);
     for (int64_t k = 0; !error && k < uly_chunk_count(gives[q]); k++)
-      error = MPI_Isend((const char *)send + from[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(gives[q], k), MPI_BYTE, q, TAG_DATA, m->data, &c->data[c->n_data++]);
+      error = MPI_Isend((const char *)send + from[q] + k * ULY_MPI_CHUNK, uly_chunk_bytes(gives[q], k), MPI_BYTE, q, ULY_MPI_TAG_DATA, m->data,
+                        &c->data[c->n_data++]);
   }
   return error;
 }
 #endif
 
 // Room for |bytes| of this rank and of everyone. The caller's memory is not given to MPI, which may still use it after a failure.
-static bool stage_reserve(mpi *m, size_t bytes) {
+static bool stage_reserve(uly_mpi *m, size_t bytes) {
   size_t need = bytes * ((size_t)m->comm.n_ranks + 1);
   if (need <= m->stage_bytes) return true;
   free(m->stage);
@@ -362,34 +146,34 @@ static bool stage_reserve(mpi *m, size_t bytes) {
 }
 
 static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, void *out_all) {
-  mpi *m = of(comm);
+  uly_mpi *m = uly_mpi_of(comm);
   size_t n = (size_t)comm->n_ranks;
-  ULY_TRY(check_failed(m));
+  ULY_TRY(uly_mpi_failed(m));
   int64_t *sizes = m->gather.counts;
   for (size_t q = 0; q < n; q++) sizes[q] = (int64_t)bytes;
-  ULY_TRY(send_headers(m, &m->gather, (header){.op = OP_GATHER}, sizes, sizes));
+  ULY_TRY(send_headers(m, &m->gather, (uly_mpi_header){.op = OP_GATHER}, sizes, sizes));
   ULY_TRY(check_headers(m, &m->gather, "all_gather"));
   const size_t step = (size_t)1 << 26; // parts that an `int` counts; one as a rule
   for (size_t at = 0; at < bytes; at += step) {
     size_t part = bytes - at < step ? bytes - at : step;
-    if (!stage_reserve(m, part)) return fail_all(m, ULY_EXHAUSTED, "no memory for a gather");
+    if (!stage_reserve(m, part)) return uly_mpi_fail(m, ULY_EXHAUSTED, "no memory for a gather");
     memcpy(m->stage, (const char *)mine + at, part);
-    ULY_TRY(check(m, MPI_Iallgather(m->stage, (int)part, MPI_BYTE, m->stage + part, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather"));
-    ULY_TRY(wait_for(m, 1, m->gather.data, &m->gather, "all_gather"));
+    ULY_TRY(uly_mpi_check(m, MPI_Iallgather(m->stage, (int)part, MPI_BYTE, m->stage + part, (int)part, MPI_BYTE, m->data, &m->gather.data[0]), "all_gather"));
+    ULY_TRY(uly_mpi_wait(m, 1, m->gather.data, &m->gather, "all_gather"));
     for (size_t q = 0; q < n; q++) memcpy((char *)out_all + q * bytes + at, m->stage + (q + 1) * part, part);
   }
   return ULY_OK;
 }
 
-static void channel_free(channel *c) {
+static void channel_free(uly_mpi_channel *c) {
   if (!c) return;
   for (uint32_t i = 0; c->calls && i < c->n_exchanges; i++) call_free(&c->calls[i]);
   free(c->calls);
   free(c);
 }
 
-static channel *channel_create(int n_ranks, uint32_t n_exchanges, const uint8_t program[32]) {
-  channel *c = calloc(1, sizeof *c);
+static uly_mpi_channel *channel_create(int n_ranks, uint32_t n_exchanges, const uint8_t program[32]) {
+  uly_mpi_channel *c = calloc(1, sizeof *c);
   if (!c) return NULL;
   memcpy(&c->program, program, sizeof c->program);
   c->n_exchanges = n_exchanges;
@@ -402,16 +186,16 @@ static channel *channel_create(int n_ranks, uint32_t n_exchanges, const uint8_t 
 }
 
 static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8_t program[32], uint32_t *out_channel) {
-  mpi *m = of(comm);
-  ULY_TRY(check_failed(m));
-  channel *c = channel_create(comm->n_ranks, n_exchanges, program);
-  channel **grown = realloc(m->channels, sizeof *grown * (m->n_channels + 1));
+  uly_mpi *m = uly_mpi_of(comm);
+  ULY_TRY(uly_mpi_failed(m));
+  uly_mpi_channel *c = channel_create(comm->n_ranks, n_exchanges, program);
+  uly_mpi_channel **grown = realloc(m->channels, sizeof *grown * (m->n_channels + 1));
   if (grown) m->channels = grown;
   if (!c || !grown) {
     channel_free(c);
-    return fail_all(m, ULY_EXHAUSTED, "no memory for the exchanges of a bind");
+    return uly_mpi_fail(m, ULY_EXHAUSTED, "no memory for the exchanges of a bind");
   }
-  uly_status status = send_headers(m, &m->gather, (header){.op = OP_OPEN, .exchange = n_exchanges, .program = c->program}, NULL, NULL);
+  uly_status status = send_headers(m, &m->gather, (uly_mpi_header){.op = OP_OPEN, .exchange = n_exchanges, .program = c->program}, NULL, NULL);
   if (status == ULY_OK) status = check_headers(m, &m->gather, "open");
   if (status != ULY_OK) return channel_free(c), status;
   uint32_t at = 0;
@@ -423,24 +207,24 @@ static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8
 }
 
 static void close_channel(uly_comm *comm, uint32_t at) {
-  mpi *m = of(comm);
-  if (at >= m->n_channels || world_of(m)->failed) return; // MPI may still use the buffers of a failed call
+  uly_mpi *m = uly_mpi_of(comm);
+  if (at >= m->n_channels || uly_mpi_world(m)->failed) return; // MPI may still use the buffers of a failed call
   channel_free(m->channels[at]);
   m->channels[at] = NULL;
 }
 
 static uly_status post(uly_comm *comm, uint32_t at, const uly_route *route) {
-  mpi *m = of(comm);
-  ULY_TRY(check_failed(m));
-  channel *ch = m->channels[at];
-  call *c = &ch->calls[route->exchange];
-  header head = {.op = OP_EXCHANGE, .exchange = route->exchange, .dtype = route->dtype, .program = ch->program, .channel = at};
+  uly_mpi *m = uly_mpi_of(comm);
+  ULY_TRY(uly_mpi_failed(m));
+  uly_mpi_channel *ch = m->channels[at];
+  uly_mpi_call *c = &ch->calls[route->exchange];
+  uly_mpi_header head = {.op = OP_EXCHANGE, .exchange = route->exchange, .dtype = route->dtype, .program = ch->program, .channel = at};
   return send_headers(m, c, head, route->send_bytes, route->receive_bytes);
 }
 
 static uly_status ready(uly_comm *comm, uint32_t at, const uly_route *route) {
   (void)at, (void)route;
-  return check_failed(of(comm));
+  return uly_mpi_failed(uly_mpi_of(comm));
 }
 
 static void describe_route(const uly_route *route, char *out, size_t bytes) {
@@ -448,11 +232,11 @@ static void describe_route(const uly_route *route, char *out, size_t bytes) {
 }
 
 static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route) {
-  mpi *m = of(comm);
+  uly_mpi *m = uly_mpi_of(comm);
   char what[160];
   size_t n = (size_t)comm->n_ranks, row = n * sizeof(int64_t);
-  ULY_TRY(check_failed(m));
-  call *c = &m->channels[at]->calls[route->exchange];
+  ULY_TRY(uly_mpi_failed(m));
+  uly_mpi_call *c = &m->channels[at]->calls[route->exchange];
   describe_route(route, what, sizeof what);
   ULY_TRY(check_headers(m, c, what));
   int need = data_requests(comm->n_ranks, route);
@@ -463,7 +247,7 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
     if (statuses) c->statuses = statuses;
     int *indices = realloc(c->indices, sizeof *indices * (size_t)need);
     if (indices) c->indices = indices;
-    if (!grown || !statuses || !indices) return fail_all(m, ULY_EXHAUSTED, "no memory for the chunks of an exchange");
+    if (!grown || !statuses || !indices) return uly_mpi_fail(m, ULY_EXHAUSTED, "no memory for the chunks of an exchange");
     c->cap_data = need;
   }
   memcpy(c->counts, route->send_bytes, row);
@@ -472,19 +256,19 @@ static uly_status send_data(uly_comm *comm, uint32_t at, const uly_route *route)
   memcpy(c->counts + 3 * n, route->receive_offset, row);
   c->counts[comm->rank] = c->counts[2 * n + (size_t)comm->rank] = 0; // the own message is in place
   comm->busy = ++m->in_flight > 0;
-  ULY_TRY(check(m, start_exchange(m, c, route->send, route->receive), what));
+  ULY_TRY(uly_mpi_check(m, start_exchange(m, c, route->send, route->receive), what));
   for (int q = 0; q < comm->n_ranks; q++)
     if (q != comm->rank) uly_comm_count_sent(comm, route->send_bytes[q]);
   return ULY_OK;
 }
 
 static uly_status wait_data(uly_comm *comm, uint32_t at, const uly_route *route) {
-  mpi *m = of(comm);
+  uly_mpi *m = uly_mpi_of(comm);
   char what[160];
-  ULY_TRY(check_failed(m));
-  call *c = &m->channels[at]->calls[route->exchange];
+  ULY_TRY(uly_mpi_failed(m));
+  uly_mpi_call *c = &m->channels[at]->calls[route->exchange];
   describe_route(route, what, sizeof what);
-  ULY_TRY(wait_for(m, c->n_data, c->data, c, what));
+  ULY_TRY(uly_mpi_wait(m, c->n_data, c->data, c, what));
   comm->busy = --m->in_flight > 0;
   return ULY_OK;
 }
@@ -499,24 +283,24 @@ static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) { (void
 // ---- life ----
 
 // Stays until all ranks have come here, after a failure for a second at most: MPI's end is collective, and the launcher ends all processes when one exits early.
-static bool say_bye(mpi *m) {
+static bool say_bye(uly_mpi *m) {
   int byes = 0, n = m->comm.n_ranks;
-  double seconds = m->failed ? 1.0 : m->comm.timeout, until = now() + seconds;
+  double seconds = m->failed ? 1.0 : m->comm.timeout, until = uly_mpi_now() + seconds;
   for (int q = 0; q < n; q++) {
     MPI_Request request;
     if (q == m->comm.rank) continue;
-    MPI_Isend(NULL, 0, MPI_BYTE, q, TAG_BYE, m->control, &request);
+    MPI_Isend(NULL, 0, MPI_BYTE, q, ULY_MPI_TAG_BYE, m->control, &request);
     MPI_Request_free(&request);
   }
-  for (;; back_off(m, 300)) {
-    (void)!read_letters(m);
+  for (;; uly_mpi_back_off(m, 300)) {
+    (void)!uly_mpi_read_letters(m);
     for (int q = byes = 0; q < n; q++) byes += q != m->comm.rank && m->left[q] > 0;
     if (byes == n - 1) return true;
-    if (seconds > 0 && now() > until) return false;
+    if (seconds > 0 && uly_mpi_now() > until) return false;
   }
 }
 
-static void free_state(mpi *m) {
+static void free_state(uly_mpi *m) {
   for (uint32_t i = 0; i < m->n_channels; i++) channel_free(m->channels[i]);
   free(m->channels);
   call_free(&m->gather);
@@ -529,11 +313,11 @@ static void free_state(mpi *m) {
 }
 
 static void destroy(uly_comm *comm) {
-  mpi *m = of(comm);
+  uly_mpi *m = uly_mpi_of(comm);
   int ended = 0;
   MPI_Finalized(&ended);
   if (comm->world) {
-    if (ended || world_of(m)->failed) return; // the buffers stay: MPI may still use them
+    if (ended || uly_mpi_world(m)->failed) return; // the buffers stay: MPI may still use them
     if (m->data != MPI_COMM_NULL) MPI_Comm_free(&m->data);
     free_state(m);
     return;
@@ -547,12 +331,12 @@ static void destroy(uly_comm *comm) {
 }
 
 static uly_status line(uly_comm *world, int n, const int *members, uly_comm **out_line) {
-  mpi *m = of(world);
-  ULY_TRY(check_failed(m));
-  mpi *l = calloc(1, sizeof *l);
+  uly_mpi *m = uly_mpi_of(world);
+  ULY_TRY(uly_mpi_failed(m));
+  uly_mpi *l = calloc(1, sizeof *l);
   if (!l || !call_init(&l->gather, n, 1)) {
     free(l);
-    return fail_all(m, ULY_EXHAUSTED, "no memory for a line of the grid");
+    return uly_mpi_fail(m, ULY_EXHAUSTED, "no memory for a line of the grid");
   }
   l->comm = (uly_comm){.ops = world->ops, .n_ranks = n, .world = world, .members = members};
   l->crowded = m->crowded;
@@ -560,7 +344,7 @@ static uly_status line(uly_comm *world, int n, const int *members, uly_comm **ou
   int error = MPI_Comm_split(m->data, members[0], world->rank, &l->data);
   if (error != MPI_SUCCESS) {
     free_state(l);
-    return check(m, error, "MPI_Comm_split");
+    return uly_mpi_check(m, error, "MPI_Comm_split");
   }
   MPI_Comm_set_errhandler(l->data, MPI_ERRORS_RETURN);
   MPI_Comm_rank(l->data, &l->comm.rank);
@@ -579,7 +363,7 @@ static const uly_comm_ops ops = {.name = "mpi",
                                  .ready = ready,
                                  .send = send_data,
                                  .wait = wait_data,
-                                 .abort = give_up,
+                                 .abort = uly_mpi_abort,
                                  .destroy = destroy,
                                  .line = line};
 
@@ -609,7 +393,7 @@ static bool more_ranks_than_cores(MPI_Comm comm) {
 }
 
 static uly_status create(const void *mpi_comm, double timeout, uly_comm **out_comm) {
-  mpi *m = calloc(1, sizeof *m);
+  uly_mpi *m = calloc(1, sizeof *m);
   *out_comm = m ? &m->comm : NULL;
   if (!m) return ULY_EXHAUSTED;
   atomic_fetch_add(&in_use, 1);

@@ -1,4 +1,4 @@
-// The headers and letters of mpi.c, over an MPI whose peers are the input: a header comes back as it was sent, or changed; letters come at any time.
+// The headers of mpi.c and the letters of mpi_wait.c, over an MPI whose peers are the input: a header comes back as it was sent, or changed; letters come at any time.
 #include "tests/fuzz/peers.h"
 
 #include <pthread.h>
@@ -19,6 +19,7 @@ static inline void pass_time(struct timespec time) { fuzz_now += (double)time.tv
 #define fprintf(...) say_nothing(__VA_ARGS__)
 #define atexit(function) ((void)(function), 0)
 #include "runtime/transports/mpi.c"
+#include "runtime/transports/mpi_wait.c"
 #undef nanosleep
 #undef sched_yield
 #undef _exit
@@ -50,7 +51,7 @@ double MPI_Wtime(void) { return fuzz_now += 1e-3; }
 
 int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
   (void)type, (void)comm;
-  if (tag == TAG_HEADER) sent[to] = data, sent_bytes[to] = (size_t)n;
+  if (tag == ULY_MPI_TAG_HEADER) sent[to] = data, sent_bytes[to] = (size_t)n;
   *request = new_request(NULL, n, to);
   return MPI_SUCCESS;
 }
@@ -162,7 +163,7 @@ static uly_status make_call(uly_comm *comm, uint8_t what, bool *opened, int *sta
     *stage = (*stage + 1) % 4;
     return *stage == 1 ? post(comm, 0, &route) : *stage == 2 ? ready(comm, 0, &route) : *stage == 3 ? send_data(comm, 0, &route) : wait_data(comm, 0, &route);
   default:
-    if (what == 3) give_up(comm, "a reason");
+    if (what == 3) uly_mpi_abort(comm, "a reason");
     return ULY_OK;
   }
 }
@@ -180,8 +181,8 @@ void fuzz_mpi(fuzz_input *in) {
       uly_status status = make_call(comm, fuzz_u8(in), &opened, &stage);
       ULY_ASSERT(status == ULY_OK || (uly_status_failure(status) == status && memchr(comm->error, 0, sizeof comm->error)));
     }
-    of(comm)->comm.timeout = 0.01;
-    say_bye(of(comm));
+    uly_mpi_of(comm)->comm.timeout = 0.01;
+    say_bye(uly_mpi_of(comm));
   }
-  free_state(of(comm)); // whatever failed: this MPI keeps no buffers
+  free_state(uly_mpi_of(comm)); // whatever failed: this MPI keeps no buffers
 }

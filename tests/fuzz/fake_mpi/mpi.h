@@ -1,4 +1,4 @@
-// As much of MPI as runtime/transports/mpi.c calls, for peers_mpi.c, which implements it: peers are the fuzzer's input.
+// As much of MPI as runtime/transports/mpi.c and mpi_wait.c call, for peers_mpi.c, which implements it: peers are the fuzzer's input.
 #ifndef ULY_TESTS_FUZZ_FAKE_MPI_H
 #define ULY_TESTS_FUZZ_FAKE_MPI_H
 
