@@ -96,7 +96,7 @@ static void add_query(const artifact *a, LLVMValueRef model) {
   LLVMDisposeBuilder(b);
 }
 
-static uly_status emit(const artifact *a, uly_arena *arena, uly_bytes *out_object, uly_text *error) {
+static uly_status emit(const artifact *a, uly_arena *arena, uly_code_bytes *out_object, uly_text *error) {
   char message[256] = "";
   LLVMTargetMachineRef machine = uly_target_machine_create("x86-64", message, sizeof message);
   uly_status status = machine ? uly_target_machine_emit(machine, a->module, arena, out_object, message, sizeof message) : ULY_INTERNAL;
@@ -105,7 +105,7 @@ static uly_status emit(const artifact *a, uly_arena *arena, uly_bytes *out_objec
   return status;
 }
 
-uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_bytes *out_object, uly_text *error) {
+uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_code_bytes *out_object, uly_text *error) {
   artifact a = {.context = LLVMContextCreate()};
   a.module = LLVMModuleCreateWithNameInContext("ulyc", a.context);
   a.i8 = LLVMInt8TypeInContext(a.context), a.i16 = LLVMInt16TypeInContext(a.context), a.i32 = LLVMInt32TypeInContext(a.context);
@@ -119,7 +119,7 @@ uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly
   return status;
 }
 
-uly_status uly_artifact_seal(uly_bytes library, uly_text *error) {
+uly_status uly_artifact_seal(uly_code_bytes library, uly_text *error) {
   unsigned char *bytes = (unsigned char *)(uintptr_t)library.ptr;
   const Elf64_Ehdr *header = (const void *)bytes;
   for (int i = 0; i < header->e_phnum; i++) {

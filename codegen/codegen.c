@@ -96,7 +96,7 @@ static uly_status choose_levels(const char *march, uly_code *code, uly_text *err
 
 static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code) {
   code->n_kernels = p->n_kernels;
-  code->objects = ULY_NEW_ARRAY(arena, uly_bytes, p->n_kernels * code->n_levels + 1);
+  code->objects = ULY_NEW_ARRAY(arena, uly_code_bytes, p->n_kernels * code->n_levels + 1);
   code->symbols = uly_arena_alloc(arena, sizeof *code->symbols * (p->n_kernels + 1));
   for (uint32_t k = 0; k < p->n_kernels; k++)
     for (uint32_t l = 0; l < code->n_levels; l++)
@@ -106,15 +106,15 @@ static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code)
 // What kernels of the levels call.
 static void add_support(uly_arena *arena, uly_code *code) {
   enum { MAX_SUPPORT = 16 };
-  uly_bytes *support = ULY_NEW_ARRAY(arena, uly_bytes, MAX_SUPPORT * code->n_levels);
+  uly_code_bytes *support = ULY_NEW_ARRAY(arena, uly_code_bytes, MAX_SUPPORT * code->n_levels);
   for (uint32_t l = 0; l < code->n_levels; l++)
     for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support[code->n_more]); i++) code->n_more++;
   code->more = support;
 }
 
-static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_blob *blob, uly_bytes *out, uly_text *error) {
+static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_blob *blob, uly_code_bytes *out, uly_text *error) {
   uint32_t n = 0, n_kernels = code->n_kernels * code->n_levels;
-  uly_bytes *objects = ULY_NEW_ARRAY(arena, uly_bytes, n_kernels + (uint32_t)code->n_more + 1);
+  uly_code_bytes *objects = ULY_NEW_ARRAY(arena, uly_code_bytes, n_kernels + (uint32_t)code->n_more + 1);
   ULY_TRY(uly_artifact_object(arena, blob, code, &objects[n++], error));
   for (uint32_t i = 0; i < n_kernels; i++)
     if (code->objects[i].n) objects[n++] = code->objects[i];
@@ -123,7 +123,7 @@ static uly_status link_model(uly_arena *arena, const uly_code *code, const uly_b
   return uly_artifact_seal(*out, error);
 }
 
-static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error) {
+static uly_status write_file(const char *path, uly_code_bytes bytes, uly_text *error) {
   int fd = uly_full_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0777);
   bool ok = fd >= 0 && uly_full_write(fd, bytes.ptr, bytes.n);
   int cause = errno;
@@ -134,7 +134,7 @@ static uly_status write_file(const char *path, uly_bytes bytes, uly_text *error)
 }
 
 uly_status uly_codegen_link(const uly_program *program, const uly_code *code, const char *path, uly_text *error) {
-  uly_bytes library;
+  uly_code_bytes library;
   uly_blob *blob = uly_program_blob(program, code->objects, code->n_levels);
   ULY_TRY(link_model(program->arena, code, blob, &library, error));
   return write_file(path, library, error);

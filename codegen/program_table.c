@@ -4,7 +4,7 @@
 
 // Rows have no padding that is not zero: the passes build them from zeroed memory or with initialisers, which the hash relies on. Structs with padding would be listed here.
 _Static_assert(sizeof(uly_node) == 24 && sizeof(uly_operand) == 36 && sizeof(uly_step) == 48 && sizeof(uly_exchange) == 48 && sizeof(uly_buffer) == 32 &&
-                   sizeof(uly_value) == 8,
+                   sizeof(uly_call_value) == 8,
                "rows without padding");
 
 typedef struct source {
@@ -12,14 +12,14 @@ typedef struct source {
   uint32_t count, row_bytes;
 } source;
 
-static void hash_code(const uly_bytes *objects, uint32_t n_levels, uint8_t *out, size_t out_bytes) {
+static void hash_code(const uly_code_bytes *objects, uint32_t n_levels, uint8_t *out, size_t out_bytes) {
   crypto_generichash_state state;
   crypto_generichash_init(&state, NULL, 0, out_bytes);
   for (uint32_t l = 0; l < n_levels; l++) crypto_generichash_update(&state, objects[l].ptr, objects[l].n);
   crypto_generichash_final(&state, out, out_bytes);
 }
 
-static void add_kernels(uly_program *p, uly_kernel_row *rows, const uly_bytes *objects, uint32_t n_levels) {
+static void add_kernels(uly_program *p, uly_kernel_row *rows, const uly_code_bytes *objects, uint32_t n_levels) {
   for (uint32_t k = 0; k < p->n_kernels; k++) {
     const uly_kernel_desc *desc = p->kernels[k];
     uint32_t name = uly_program_name(p, uly_str_format(p->arena, "k%u_%s", k, uly_kernel_kind_name(desc->kind)));
@@ -56,7 +56,7 @@ static uly_span add_chars(uly_program *p, uly_str text) {
   return span;
 }
 
-uly_blob *uly_program_blob(const uly_program *program, const uly_bytes *objects, uint32_t n_levels) {
+uly_blob *uly_program_blob(const uly_program *program, const uly_code_bytes *objects, uint32_t n_levels) {
   uly_program *p = (uly_program *)program; // gets the kernels' names
   uly_kernel_row *kernels = ULY_NEW_ARRAY(p->arena, uly_kernel_row, p->n_kernels + 1);
   add_kernels(p, kernels, objects, n_levels);

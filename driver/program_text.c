@@ -213,7 +213,7 @@ static void print_operands(uly_text *out, const uly_tables *t, const uly_step *s
 static void print_values(uly_text *out, const uly_tables *t, const uly_step *s) {
   uly_text_add(out, "\n          values (");
   for (uint32_t i = 0; i < s->values.count; i++) {
-    const uly_value *v = &t->values[s->values.first + i];
+    const uly_call_value *v = &t->values[s->values.first + i];
     uly_text_add(out, "%s%s", i ? ", " : "", v->axis == ULY_NONE ? "" : "each ");
     print_node(out, t, v->node);
   }

@@ -53,7 +53,7 @@ static int32_t find_param(const signature *s, uly_str name) {
 }
 
 // Where an argument goes; -1 with an error.
-static int32_t place(uly_call *call, const signature *s, const uly_ast_arg *arg, int32_t position) {
+static int32_t place(uly_call_site *call, const signature *s, const uly_ast_arg *arg, int32_t position) {
   int32_t at = arg->name.text.len ? find_param(s, arg->name.text) : position, most = s->variadic ? ULY_MAX_ARGS : s->n;
   if (at < 0) {
     uly_diag *d = ULY_CHECK_ERROR(call->c, call->scope, arg->name.loc, ULY_D(UNKNOWN_ARGUMENT), call->name, ULY_STR_ARG(arg->name.text));
@@ -68,7 +68,7 @@ static int32_t place(uly_call *call, const signature *s, const uly_ast_arg *arg,
   return at;
 }
 
-static bool fill(uly_call *call, const signature *s) {
+static bool fill(uly_call_site *call, const signature *s) {
   const uly_ast_expr *ast = call->ast;
   bool ok = true;
   for (int32_t i = 0; i < ast->u.call.n; i++) {
@@ -90,9 +90,9 @@ static bool fill(uly_call *call, const signature *s) {
 }
 
 uly_value uly_builtin_call(uly_checker *c, uly_scope *scope, const uly_ast_expr *ast, const uly_builtin *builtin) {
-  uly_call *call = ULY_NEW(c->arena, uly_call);
+  uly_call_site *call = ULY_NEW(c->arena, uly_call_site);
   signature s = read_signature(builtin->params);
-  *call = (uly_call){.c = c, .scope = scope, .ast = ast, .name = builtin->name};
+  *call = (uly_call_site){.c = c, .scope = scope, .ast = ast, .name = builtin->name};
   for (int32_t i = 0; i < ULY_MAX_ARGS; i++) {
     call->args[i].kind = ULY_VALUE_NONE;
     call->locs[i] = ast->loc;
@@ -102,19 +102,19 @@ uly_value uly_builtin_call(uly_checker *c, uly_scope *scope, const uly_ast_expr 
 
 // ---- arguments ------------------------------------------------------------------------------------------------------------------------------------------------
 
-static uly_str arg_name(const uly_call *call, int32_t i) {
+static uly_str arg_name(const uly_call_site *call, int32_t i) {
   signature s = read_signature(uly_builtin_find(uly_str_of(call->name))->params);
   return s.names[i < s.n ? i : s.n - 1];
 }
 
-uly_graph_value *uly_call_tensor(uly_call *call, int32_t i) {
+uly_graph_value *uly_call_tensor(uly_call_site *call, int32_t i) {
   if (call->args[i].kind == ULY_VALUE_TENSOR) return call->args[i].u.tensor;
   uly_str name = arg_name(call, i);
   ULY_CHECK_ERROR(call->c, call->scope, call->locs[i], ULY_D(TENSOR_WANTED), ULY_STR_ARG(name), uly_value_describe(&call->args[i]));
   return NULL;
 }
 
-bool uly_call_rank(uly_call *call, int32_t i, int32_t least, int32_t most) {
+bool uly_call_rank(uly_call_site *call, int32_t i, int32_t least, int32_t most) {
   if (!uly_call_tensor(call, i)) return false;
   const uly_tensor_type *type = &call->args[i].u.tensor->type;
   if (type->rank >= least && type->rank <= most) return true;
@@ -128,7 +128,7 @@ bool uly_call_rank(uly_call *call, int32_t i, int32_t least, int32_t most) {
   return false;
 }
 
-bool uly_call_float_tensor(uly_call *call, int32_t i) {
+bool uly_call_float_tensor(uly_call_site *call, int32_t i) {
   uly_graph_value *x = uly_call_tensor(call, i);
   if (!x || uly_dtype_get(x->type.dtype)->is_float) return x != NULL;
   uly_str name = arg_name(call, i);
@@ -136,7 +136,7 @@ bool uly_call_float_tensor(uly_call *call, int32_t i) {
   return false;
 }
 
-bool uly_call_dim(uly_call *call, int32_t i, int32_t rank, int32_t *out) {
+bool uly_call_dim(uly_call_site *call, int32_t i, int32_t rank, int32_t *out) {
   int64_t dim;
   if (!uly_static_get_int(call->c, call->scope, call->locs[i], call->args[i], "`dim`", &dim)) return false;
   if (dim < -rank || dim >= rank) {

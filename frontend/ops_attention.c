@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-uly_value uly_build_heads(uly_call *call) {
+uly_value uly_build_heads(uly_call_site *call) {
   enum { X, N };
   int64_t n;
   if (!uly_call_rank(call, X, 1, ULY_GRAPH_MAX_DIMS - 1)) return uly_poison();
@@ -23,7 +23,7 @@ uly_value uly_build_heads(uly_call *call) {
   return uly_build_tensor(value, call->args[X].weak);
 }
 
-uly_value uly_build_merge(uly_call *call) {
+uly_value uly_build_merge(uly_call_site *call) {
   if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS)) return uly_poison();
   uly_graph_value *x = call->args[0].u.tensor;
   uly_tensor_type type = x->type;
@@ -48,12 +48,12 @@ static uly_value rows_of(uly_checker *c, uly_loc loc, const uly_tensor_type *x) 
   return uly_map_index(c, loc, &type, dim);
 }
 
-uly_value uly_build_position(uly_call *call) {
+uly_value uly_build_position(uly_call_site *call) {
   if (!uly_call_rank(call, 0, 1, ULY_GRAPH_MAX_DIMS)) return uly_poison();
   return rows_of(call->c, call->ast->loc, &call->args[0].u.tensor->type);
 }
 
-uly_value uly_build_iota(uly_call *call) {
+uly_value uly_build_iota(uly_call_site *call) {
   uly_tensor_type type = {.dtype = ULY_I32, .rank = 1};
   if (!uly_dim_of_value(call->c, call->scope, call->locs[0], call->args[0], &type.dims[0])) return uly_poison();
   return uly_map_index(call->c, call->ast->loc, &type, 0);
@@ -63,7 +63,7 @@ uly_value uly_build_iota(uly_call *call) {
 
 enum { ROPE_X, ROPE_ANGLE, ROPE_THETA, ROPE_DIM, ROPE_AT, ROPE_PAIRS };
 
-static bool rope_pairs(uly_call *call, bool *interleaved) {
+static bool rope_pairs(uly_call_site *call, bool *interleaved) {
   uly_value pairs = uly_static_demand(call->c, call->args[ROPE_PAIRS]);
   *interleaved = false;
   if (!call->given[ROPE_PAIRS]) return true;
@@ -74,7 +74,7 @@ static bool rope_pairs(uly_call *call, bool *interleaved) {
 }
 
 // theta as a float; the smallest of all iterations. What is not finite counts as 0.
-static bool least_theta(uly_call *call, double *out) {
+static bool least_theta(uly_call_site *call, double *out) {
   uly_checker *c = call->c;
   uly_value *theta = &call->args[ROPE_THETA];
   if (!uly_map_is_table(c, theta)) {
@@ -91,7 +91,7 @@ static bool least_theta(uly_call *call, double *out) {
 }
 
 // position · theta ** (−2 j / R) as [B, S, R / 2], from the short form.
-static uly_value angle_of_theta(uly_call *call) {
+static uly_value angle_of_theta(uly_call_site *call) {
   uly_checker *c = call->c;
   uly_loc loc = call->ast->loc;
   const uly_tensor_type *x = &call->args[ROPE_X].u.tensor->type;
@@ -117,7 +117,7 @@ static uly_value angle_of_theta(uly_call *call) {
   return uly_eval_apply(c, call->scope, loc, ULY_SC_MUL, (uly_value[]){at, frequency}, 2);
 }
 
-static bool check_angle(uly_call *call, uly_value *angle) {
+static bool check_angle(uly_call_site *call, uly_value *angle) {
   uly_checker *c = call->c;
   const uly_tensor_type *x = &call->args[ROPE_X].u.tensor->type, *type = &angle->u.tensor->type;
   uly_dim last = x->dims[3];
@@ -129,7 +129,7 @@ static bool check_angle(uly_call *call, uly_value *angle) {
   return false;
 }
 
-uly_value uly_build_rope(uly_call *call) {
+uly_value uly_build_rope(uly_call_site *call) {
   uly_checker *c = call->c;
   bool interleaved;
   if (!uly_call_rank(call, ROPE_X, 4, 4) || !uly_call_float_tensor(call, ROPE_X) || !rope_pairs(call, &interleaved)) return uly_poison();
@@ -159,7 +159,7 @@ uly_value uly_build_rope(uly_call *call) {
 
 enum { ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_MASK, ATTENTION_SCORE, ATTENTION_SCALE, ATTENTION_SINK, ATTENTION_Q_OFFSET };
 
-static bool attention_shapes(uly_call *call) {
+static bool attention_shapes(uly_call_site *call) {
   static const char names[] = "qkv";
   uly_checker *c = call->c;
   const uly_tensor_type *t[3];
@@ -187,7 +187,7 @@ static bool attention_shapes(uly_call *call) {
 }
 
 // A scale that differs between iterations is a table, *out_factor, that the scores are multiplied with.
-static bool attention_numbers(uly_call *call, uly_attention_attrs *attrs, uly_graph_value **out_factor) {
+static bool attention_numbers(uly_call_site *call, uly_attention_attrs *attrs, uly_graph_value **out_factor) {
   uly_checker *c = call->c;
   const uly_value *scale = &call->args[ATTENTION_SCALE];
   *out_factor = uly_map_is_table(c, scale) ? uly_map_table(c, call->locs[ATTENTION_SCALE], scale) : NULL;
@@ -201,7 +201,7 @@ static bool attention_numbers(uly_call *call, uly_attention_attrs *attrs, uly_gr
 }
 
 // Adds the tensors sink [H] and q_offset [] or [B], where they are given.
-static bool attention_tensors(uly_call *call, uly_attention_attrs *attrs, uly_graph_value **operands, int32_t *n) {
+static bool attention_tensors(uly_call_site *call, uly_attention_attrs *attrs, uly_graph_value **operands, int32_t *n) {
   uly_checker *c = call->c;
   const uly_tensor_type *q = &call->args[ATTENTION_Q].u.tensor->type;
   attrs->sink = -1;
@@ -229,7 +229,7 @@ static bool attention_tensors(uly_call *call, uly_attention_attrs *attrs, uly_gr
   return true;
 }
 
-static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_graph_value *factor, uly_graph_value **operands, int32_t *n) {
+static bool attention_rules(uly_call_site *call, uly_attention_attrs *attrs, uly_graph_value *factor, uly_graph_value **operands, int32_t *n) {
   uly_checker *c = call->c;
   uly_graph_value *captures[ULY_MAX_OPERANDS];
   int32_t n_captures = 0;
@@ -253,7 +253,7 @@ static bool attention_rules(uly_call *call, uly_attention_attrs *attrs, uly_grap
   return true;
 }
 
-uly_value uly_build_attention(uly_call *call) {
+uly_value uly_build_attention(uly_call_site *call) {
   uly_attention_attrs *attrs = ULY_NEW(call->c->arena, uly_attention_attrs);
   uly_graph_value *factor;
   if (!attention_shapes(call) || !attention_numbers(call, attrs, &factor)) return uly_poison();

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static bool same_float_dtype(uly_call *call, int32_t x, int32_t other) {
+static bool same_float_dtype(uly_call_site *call, int32_t x, int32_t other) {
   uly_value *value = &call->args[other];
   uly_dtype want = call->args[x].u.tensor->type.dtype, have = value->u.tensor->type.dtype;
   if (want == have) return true;
@@ -12,7 +12,7 @@ static bool same_float_dtype(uly_call *call, int32_t x, int32_t other) {
   return false;
 }
 
-uly_value uly_build_param(uly_call *call) {
+uly_value uly_build_param(uly_call_site *call) {
   enum { NAME, DIMS, INIT, TRAIN, TIE };
   uly_checker *c = call->c;
   const uly_value *dims = &call->args[DIMS];
@@ -44,7 +44,7 @@ uly_value uly_build_param(uly_call *call) {
 
 enum { LINEAR_X, LINEAR_N, LINEAR_WEIGHT, LINEAR_BIAS, LINEAR_NAME };
 
-static bool linear_weight(uly_call *call, uly_dim in) {
+static bool linear_weight(uly_call_site *call, uly_dim in) {
   uly_checker *c = call->c;
   int64_t n = 0;
   bool has_n = call->given[LINEAR_N] && call->args[LINEAR_N].kind != ULY_VALUE_NONE;
@@ -79,7 +79,7 @@ static bool linear_weight(uly_call *call, uly_dim in) {
 }
 
 // Absent, a flag, or a tensor [n]; *out_has says whether args[index] is one now.
-static bool vector_or_flag(uly_call *call, int32_t x, int32_t index, int32_t name, const char *suffix, uly_dim n, bool given_default, bool *out_has) {
+static bool vector_or_flag(uly_call_site *call, int32_t x, int32_t index, int32_t name, const char *suffix, uly_dim n, bool given_default, bool *out_has) {
   uly_checker *c = call->c;
   uly_value *value = &call->args[index];
   bool create = given_default && !call->given[index];
@@ -98,7 +98,7 @@ static bool vector_or_flag(uly_call *call, int32_t x, int32_t index, int32_t nam
   return false;
 }
 
-static bool const_last_dim(uly_call *call, uly_dim *out) {
+static bool const_last_dim(uly_call_site *call, uly_dim *out) {
   if (!uly_call_rank(call, 0, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0)) return false;
   const uly_tensor_type *type = &call->args[0].u.tensor->type;
   *out = type->dims[type->rank - 1];
@@ -125,7 +125,7 @@ static bool is_constant(uly_graph_value *value) {
   return true;
 }
 
-uly_value uly_build_linear(uly_call *call) {
+uly_value uly_build_linear(uly_call_site *call) {
   uly_dim in;
   bool has_bias;
   if (!const_last_dim(call, &in) || !linear_weight(call, in)) return uly_poison();
@@ -138,7 +138,7 @@ uly_value uly_build_linear(uly_call *call) {
   return uly_build_tensor(uly_build_value(call->c, ULY_OP_LINEAR, call->ast->loc, &type, operands, has_bias ? 3 : 2), call->args[LINEAR_X].weak);
 }
 
-uly_value uly_build_embed(uly_call *call) {
+uly_value uly_build_embed(uly_call_site *call) {
   enum { IDS, ROWS, WIDTH, NAME };
   int64_t dims[2];
   if (!uly_call_tensor(call, IDS)) return uly_poison();
@@ -158,7 +158,7 @@ uly_value uly_build_embed(uly_call *call) {
 
 enum { NORM_X, NORM_EPS, NORM_WEIGHT };
 
-static bool norm_weight(uly_call *call, int32_t name, uly_dim n) {
+static bool norm_weight(uly_call_site *call, int32_t name, uly_dim n) {
   uly_value *weight = &call->args[NORM_WEIGHT];
   if (weight->kind == ULY_VALUE_NUMBER || weight->kind == ULY_VALUE_VARYING) {
     double value;
@@ -176,14 +176,14 @@ static bool norm_weight(uly_call *call, int32_t name, uly_dim n) {
   return false;
 }
 
-static bool norm_eps(uly_call *call, double *eps) {
+static bool norm_eps(uly_call_site *call, double *eps) {
   if (call->given[NORM_EPS] && !uly_static_get_float(call->c, call->scope, call->locs[NORM_EPS], call->args[NORM_EPS], "`eps`", eps)) return false;
   if (*eps >= 0.0 && isfinite(*eps)) return true;
   ULY_CHECK_ERROR(call->c, call->scope, call->locs[NORM_EPS], ULY_D(EPS_RANGE), *eps);
   return false;
 }
 
-static uly_value build_norm(uly_call *call, uly_op op, double eps, int32_t n_operands, int32_t bias) {
+static uly_value build_norm(uly_call_site *call, uly_op op, double eps, int32_t n_operands, int32_t bias) {
   uly_graph_value *x = call->args[NORM_X].u.tensor;
   uly_graph_value *operands[3] = {x, call->args[NORM_WEIGHT].u.tensor, n_operands == 3 ? call->args[bias].u.tensor : NULL};
   uly_graph_value *value = uly_build_value(call->c, op, call->ast->loc, &x->type, operands, n_operands);
@@ -191,14 +191,14 @@ static uly_value build_norm(uly_call *call, uly_op op, double eps, int32_t n_ope
   return uly_build_tensor(value, call->args[NORM_X].weak);
 }
 
-uly_value uly_build_rmsnorm(uly_call *call) {
+uly_value uly_build_rmsnorm(uly_call_site *call) {
   uly_dim n;
   double eps = 1e-6;
   if (!const_last_dim(call, &n) || !norm_eps(call, &eps) || !norm_weight(call, NORM_WEIGHT + 1, n)) return uly_poison();
   return build_norm(call, ULY_OP_RMSNORM, eps, 2, -1);
 }
 
-uly_value uly_build_layernorm(uly_call *call) {
+uly_value uly_build_layernorm(uly_call_site *call) {
   enum { BIAS = NORM_WEIGHT + 1, NAME };
   uly_dim n;
   double eps = 1e-5;

@@ -1,7 +1,7 @@
 // Losses: put together from NLL, a number a row, and exact sums over all rows.
 #include "frontend/calls.h"
 
-static bool check_labels(uly_call *call, int32_t labels) {
+static bool check_labels(uly_call_site *call, int32_t labels) {
   if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0) || !uly_call_tensor(call, labels)) return false;
   uly_tensor_type rows = call->args[0].u.tensor->type;
   const uly_tensor_type *have = &call->args[labels].u.tensor->type;
@@ -13,7 +13,7 @@ static bool check_labels(uly_call *call, int32_t labels) {
   return false;
 }
 
-static uly_value build_nll(const uly_call *call, uly_value labels, int64_t ignore) {
+static uly_value build_nll(const uly_call_site *call, uly_value labels, int64_t ignore) {
   uly_tensor_type type = labels.u.tensor->type;
   uly_graph_value *operands[2] = {call->args[0].u.tensor, labels.u.tensor};
   type.dtype = ULY_F32;
@@ -23,7 +23,7 @@ static uly_value build_nll(const uly_call *call, uly_value labels, int64_t ignor
 }
 
 // Over all dims, the last one first.
-static uly_value sum_all(const uly_call *call, uly_value x) {
+static uly_value sum_all(const uly_call_site *call, uly_value x) {
   uly_graph_value *value = x.u.tensor;
   while (value->type.rank > 0) {
     uly_tensor_type type = value->type;
@@ -36,7 +36,7 @@ static uly_value sum_all(const uly_call *call, uly_value x) {
 }
 
 // Σ nll / Σ (label is not ignored); 0 / 0 where none is. The labels are counted as ints: as floats, more than 2^24 of them would not be.
-static uly_value build_loss(const uly_call *call, uly_value labels, int64_t ignore) {
+static uly_value build_loss(const uly_call_site *call, uly_value labels, int64_t ignore) {
   uly_checker *c = call->c;
   uly_loc loc = call->ast->loc;
   uly_value counts = uly_eval_apply(c, call->scope, loc, ULY_SC_NE, (uly_value[]){labels, uly_static_int(ignore)}, 2);
@@ -45,7 +45,7 @@ static uly_value build_loss(const uly_call *call, uly_value labels, int64_t igno
   return uly_eval_apply(c, call->scope, loc, ULY_SC_DIV, (uly_value[]){total, count}, 2);
 }
 
-uly_value uly_build_cross_entropy(uly_call *call) {
+uly_value uly_build_cross_entropy(uly_call_site *call) {
   enum { LOGITS, LABELS, IGNORE };
   int64_t ignore = -100;
   if (call->given[IGNORE] && !uly_static_get_int(call->c, call->scope, call->locs[IGNORE], call->args[IGNORE], "`ignore`", &ignore)) return uly_poison();
@@ -53,7 +53,7 @@ uly_value uly_build_cross_entropy(uly_call *call) {
 }
 
 // Ints of any dtype, one a token.
-static bool check_doc(uly_call *call, int32_t doc, const uly_tensor_type *tokens) {
+static bool check_doc(uly_call_site *call, int32_t doc, const uly_tensor_type *tokens) {
   const uly_graph_value *value = uly_call_tensor(call, doc);
   if (!value) return false;
   uly_tensor_type wanted = *tokens;
@@ -64,7 +64,7 @@ static bool check_doc(uly_call *call, int32_t doc, const uly_tensor_type *tokens
   return false;
 }
 
-uly_value uly_build_next_token_loss(uly_call *call) {
+uly_value uly_build_next_token_loss(uly_call_site *call) {
   enum { LOGITS, TOKENS, DOC };
   uly_checker *c = call->c;
   uly_loc loc = call->ast->loc;

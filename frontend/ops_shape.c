@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-static uly_value build(uly_call *call, uly_op op, const uly_tensor_type *type) {
+static uly_value build(uly_call_site *call, uly_op op, const uly_tensor_type *type) {
   return uly_build_tensor(uly_build_value(call->c, op, call->ast->loc, type, &call->args[0].u.tensor, 1), call->args[0].weak);
 }
 
@@ -23,7 +23,7 @@ static uly_value cast_number(uly_checker *c, uly_scope *scope, uly_loc loc, void
   return uly_static_float(uly_dtype_load(dtype, &rounded, 0));
 }
 
-uly_value uly_build_cast(uly_call *call) {
+uly_value uly_build_cast(uly_call_site *call) {
   enum { X, DTYPE };
   if (call->args[DTYPE].kind != ULY_VALUE_DTYPE) {
     ULY_CHECK_ERROR(call->c, call->scope, call->locs[DTYPE], ULY_D(STATIC_WANTED), "the second argument of cast", "a dtype",
@@ -42,7 +42,7 @@ uly_value uly_build_cast(uly_call *call) {
 
 enum { SUM_X, SUM_DIM, SUM_KEEP };
 
-static uly_value build_sum(uly_call *call, uly_dim *out_size) {
+static uly_value build_sum(uly_call_site *call, uly_dim *out_size) {
   int32_t dim;
   bool keep = false;
   if (!uly_call_rank(call, SUM_X, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_dim(call, SUM_DIM, call->args[SUM_X].u.tensor->type.rank, &dim)) return uly_poison();
@@ -63,12 +63,12 @@ static uly_value build_sum(uly_call *call, uly_dim *out_size) {
   return uly_build_tensor(value, call->args[SUM_X].weak);
 }
 
-uly_value uly_build_sum(uly_call *call) {
+uly_value uly_build_sum(uly_call_site *call) {
   uly_dim size;
   return build_sum(call, &size);
 }
 
-uly_value uly_build_mean(uly_call *call) {
+uly_value uly_build_mean(uly_call_site *call) {
   uly_dim size;
   uly_value sum = build_sum(call, &size);
   if (sum.kind == ULY_VALUE_POISON) return sum;
@@ -77,7 +77,7 @@ uly_value uly_build_mean(uly_call *call) {
   return uly_eval_apply(call->c, call->scope, call->ast->loc, ULY_SC_DIV, (uly_value[]){sum, count}, 2);
 }
 
-uly_value uly_build_softmax(uly_call *call) {
+uly_value uly_build_softmax(uly_call_site *call) {
   if (!uly_call_rank(call, 0, 1, ULY_GRAPH_MAX_DIMS) || !uly_call_float_tensor(call, 0)) return uly_poison();
   return build(call, ULY_OP_SOFTMAX, &call->args[0].u.tensor->type);
 }
@@ -85,7 +85,7 @@ uly_value uly_build_softmax(uly_call *call) {
 // ---- reshape, split, concat, transpose ------------------------------------------------------------------------------------------------------------------------
 
 // Where a dim that the grid splits would not be one that it splits alike.
-static bool check_split_dims(uly_call *call, const uly_tensor_type *from, const uly_tensor_type *to) {
+static bool check_split_dims(uly_call_site *call, const uly_tensor_type *from, const uly_tensor_type *to) {
   const uly_graph *g = call->c->graph;
   for (int32_t i = 0; i < g->n_axes; i++) {
     int32_t d = uly_axis_dim(&g->axes[i], from), becomes = d < 0 ? -1 : uly_dim_reshaped(from, to, d);
@@ -97,7 +97,7 @@ static bool check_split_dims(uly_call *call, const uly_tensor_type *from, const 
   return true;
 }
 
-uly_value uly_build_reshape(uly_call *call) {
+uly_value uly_build_reshape(uly_call_site *call) {
   enum { X, DIMS };
   uly_checker *c = call->c;
   const uly_value *dims = &call->args[DIMS];
@@ -121,7 +121,7 @@ uly_value uly_build_reshape(uly_call *call) {
   return uly_poison();
 }
 
-uly_value uly_build_split(uly_call *call) {
+uly_value uly_build_split(uly_call_site *call) {
   enum { X, SIZES };
   uly_checker *c = call->c;
   const uly_value *sizes = &call->args[SIZES];
@@ -157,7 +157,7 @@ uly_value uly_build_split(uly_call *call) {
 }
 
 // Without their last dims, which are joined.
-static bool join_last(uly_call *call, int32_t i, uly_tensor_type *type) {
+static bool join_last(uly_call_site *call, int32_t i, uly_tensor_type *type) {
   uly_tensor_type a = *type, b = call->args[i].u.tensor->type;
   uly_dim x = a.dims[a.rank - 1], y = b.dims[b.rank - 1];
   a.rank--;
@@ -175,7 +175,7 @@ static bool join_last(uly_call *call, int32_t i, uly_tensor_type *type) {
 }
 
 // What is made of parameters alone takes the dtype of the first activation.
-static bool concat_dtypes(uly_call *call) {
+static bool concat_dtypes(uly_call_site *call) {
   int32_t strong = 0;
   while (strong < call->n && call->args[strong].weak) strong++;
   if (strong == call->n) return true;
@@ -185,7 +185,7 @@ static bool concat_dtypes(uly_call *call) {
   return false;
 }
 
-uly_value uly_build_concat(uly_call *call) {
+uly_value uly_build_concat(uly_call_site *call) {
   uly_graph_value *operands[ULY_MAX_OPERANDS];
   _Static_assert((int)ULY_MAX_ARGS <= (int)ULY_MAX_OPERANDS, "an operand for every argument");
   for (int32_t i = 0; i < call->n; i++)
@@ -199,7 +199,7 @@ uly_value uly_build_concat(uly_call *call) {
   return uly_build_tensor(uly_build_value(call->c, ULY_OP_CONCAT, call->ast->loc, &type, operands, call->n), weak);
 }
 
-uly_value uly_build_transpose(uly_call *call) {
+uly_value uly_build_transpose(uly_call_site *call) {
   if (!uly_call_rank(call, 0, 2, ULY_GRAPH_MAX_DIMS)) return uly_poison();
   uly_tensor_type type = call->args[0].u.tensor->type;
   int8_t access[ULY_GRAPH_MAX_DIMS] = {0, 1, 2, 3, 4, 5};
@@ -223,7 +223,7 @@ uly_value uly_build_shift_by(uly_checker *c, uly_loc loc, uly_value x, int64_t n
 }
 
 // What stands where there is no row: a number that the dtype has.
-static bool get_fill(uly_call *call, int32_t index, uly_dtype dtype, double *out) {
+static bool get_fill(uly_call_site *call, int32_t index, uly_dtype dtype, double *out) {
   uly_value value = call->args[index];
   if (dtype == ULY_BOOL) {
     bool set;
@@ -238,7 +238,7 @@ static bool get_fill(uly_call *call, int32_t index, uly_dtype dtype, double *out
   return false;
 }
 
-uly_value uly_build_shift(uly_call *call) {
+uly_value uly_build_shift(uly_call_site *call) {
   enum { X, N, FILL };
   int64_t n;
   double fill = 0.0;

@@ -309,7 +309,7 @@ static bool emit_repeat(uly_emitter *e, MlirOperation op) {
   uly_step step = {
       .kind = ULY_STEP_LOOP, .items = uly_program_const(e->program, count), .scratch = ULY_NONE, .predicate = ULY_NONE, .name = name, .spec_line = line};
   uint32_t loop = uly_program_add_steps(e->program, step);
-  e->loops[e->n_loops++] = (uly_loop){.id = ++e->last_loop, .count = count};
+  e->loops[e->n_loops++] = (uly_emit_loop){.id = ++e->last_loop, .count = count};
   uly_emit_block(e, body);
   emit_yields(e, body);
   e->n_loops--;

@@ -41,14 +41,14 @@ typedef struct uly_sending {
 } uly_sending;
 
 // An enclosing repeat.
-typedef struct uly_loop {
+typedef struct uly_emit_loop {
   uint32_t id; // from 1, in the order of the program
   int64_t count;
-} uly_loop;
+} uly_emit_loop;
 
 typedef struct uly_load_step {
   uly_step step;
-  uly_loop loops[ULY_MAX_LOOPS]; // around it, outermost first; id 0 behind the last
+  uly_emit_loop loops[ULY_MAX_LOOPS]; // around it, outermost first; id 0 behind the last
   uint32_t order;
 } uly_load_step;
 
@@ -68,7 +68,7 @@ typedef struct uly_emitter {
   uint32_t n_values, cap_values;
   uly_sending **sendings;
   int n_sendings, cap_sendings;
-  uly_loop loops[ULY_MAX_LOOPS]; // enclosing ones, outermost first
+  uly_emit_loop loops[ULY_MAX_LOOPS]; // enclosing ones, outermost first
   int n_loops;
   uint32_t last_loop; // id
   int load_loops;     // what is being emitted belongs to load, once an iteration of that many outermost loops; -1: to the forward
@@ -137,7 +137,7 @@ typedef struct uly_call_builder {
   uly_kernel_desc *desc;
   MlirOperation op; // names the place in the spec
   uly_operand ops[ULY_CALL_MAX_OPS];
-  uly_value vals[ULY_CALL_MAX_VALS];
+  uly_call_value vals[ULY_CALL_MAX_VALS];
   int n_ops, n_vals, fixed_vals;
 } uly_call_builder;
 uly_call_builder uly_call_begin(uly_emitter *e, MlirOperation op, uly_kernel_kind kind, int n_ops, int n_vals);

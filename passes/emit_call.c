@@ -6,7 +6,7 @@ uly_call_builder uly_call_begin(uly_emitter *e, MlirOperation op, uly_kernel_kin
   c.desc->kind = kind;
   c.desc->loc = uly_op_loc(e->ir, op);
   for (int i = 0; i < n_ops; i++) c.ops[i] = (uly_operand){.kind = ULY_OPERAND_ABSENT, .offset = ULY_NONE};
-  for (int i = 0; i < n_vals; i++) c.vals[i] = (uly_value){uly_program_const(e->program, 0), ULY_NONE};
+  for (int i = 0; i < n_vals; i++) c.vals[i] = (uly_call_value){uly_program_const(e->program, 0), ULY_NONE};
   return c;
 }
 
@@ -15,9 +15,9 @@ void uly_call_set_op(uly_call_builder *c, int slot, uly_operand operand, uint32_
   c->ops[slot] = operand;
 }
 
-void uly_call_set_val(uly_call_builder *c, int slot, uint32_t node) { c->vals[slot] = (uly_value){node, ULY_NONE}; }
+void uly_call_set_val(uly_call_builder *c, int slot, uint32_t node) { c->vals[slot] = (uly_call_value){node, ULY_NONE}; }
 
-void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t axis) { c->vals[slot] = (uly_value){node, axis < 0 ? ULY_NONE : (uint32_t)axis}; }
+void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t axis) { c->vals[slot] = (uly_call_value){node, axis < 0 ? ULY_NONE : (uint32_t)axis}; }
 
 int32_t uly_call_add_op(uly_call_builder *c, uly_operand operand, uint32_t access) {
   ULY_ASSERT(c->n_ops < ULY_CALL_MAX_OPS);
@@ -30,7 +30,7 @@ int32_t uly_call_add_val(uly_call_builder *c, uint32_t node) {
   for (int i = c->fixed_vals; i < c->n_vals; i++)
     if (c->vals[i].node == node && c->vals[i].axis == ULY_NONE) return i;
   ULY_ASSERT(c->n_vals < ULY_CALL_MAX_VALS);
-  c->vals[c->n_vals] = (uly_value){node, ULY_NONE};
+  c->vals[c->n_vals] = (uly_call_value){node, ULY_NONE};
   return c->n_vals++;
 }
 

@@ -85,7 +85,7 @@ static void close_loop(uly_program *p, open_loops *open) {
   p->steps[loop].b = row;
 }
 
-static void open_loop(uly_program *p, open_loops *open, const uly_loop *loop, const uly_step *first) {
+static void open_loop(uly_program *p, open_loops *open, const uly_emit_loop *loop, const uly_step *first) {
   uly_step step = {.kind = ULY_STEP_LOOP,
                    .items = uly_program_const(p, loop->count),
                    .scratch = ULY_NONE,

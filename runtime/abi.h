@@ -140,10 +140,10 @@ typedef struct uly_operand {
 enum { ULY_READ = 1u, ULY_WRITE = 2u };
 
 // A number that a kernel is given: one, or one a rank of the axis.
-typedef struct uly_value {
+typedef struct uly_call_value {
   uint32_t node;
   uint32_t axis; // ULY_NONE: at the own rank; else P values, one a rank of that axis
-} uly_value;
+} uly_call_value;
 
 #define ULY_STEP_KINDS(X)                                                                                              \
   X(KERNEL)   /* kernel a; items, scratch */                                                                           \
@@ -228,7 +228,7 @@ typedef struct uly_kernel_row {
   TABLE(BUFFERS, uly_buffer, buffers)                                                                                  \
   TABLE(EXCHANGES, uly_exchange, exchanges)                                                                            \
   TABLE(OPERANDS, uly_operand, operands)                                                                               \
-  TABLE(VALUES, uly_value, values)                                                                                     \
+  TABLE(VALUES, uly_call_value, values)                                                                                     \
   TABLE(STEPS, uly_step, steps)                                                                                        \
   TABLE(ENTRIES, uly_entry, entries)                                                                                   \
   TABLE(INDICES, uint32_t, indices)
@@ -288,7 +288,7 @@ typedef struct uly_arg {
 // over threads in any way: the result's bits do not depend on it.
 typedef struct uly_call {
   const uly_arg *op;
-  const int64_t *const *val; // val[i]: one number, or one a rank (uly_value.axis)
+  const int64_t *const *val; // val[i]: one number, or one a rank (uly_call_value.axis)
   int64_t n_peers;           // ranks on the axis of the call's exchange, 1 without one
   int64_t lo, hi;
   void *scratch;             // 64-byte aligned, private to the thread

@@ -94,7 +94,7 @@ static void lay_out(uly_machine *m, const uly_step *s, uly_prepared *p, pool *me
     if (is_message(o)) p->n_peers = n;
   }
   for (uint32_t k = 0; k < s->values.count; k++) {
-    const uly_value *v = &t->values[s->values.first + k];
+    const uly_call_value *v = &t->values[s->values.first + k];
     int64_t *numbers = take(mem, sizeof *numbers * (v->axis == ULY_NONE ? 1 : axis_size(m, v->axis)));
     if (mem->base) val[k] = numbers;
   }
@@ -102,7 +102,7 @@ static void lay_out(uly_machine *m, const uly_step *s, uly_prepared *p, pool *me
 
 static uly_status fill_values(uly_machine *m, const uly_step *s, uly_prepared *p, uly_error *error) {
   for (uint32_t k = 0; k < s->values.count; k++) {
-    const uly_value *v = &m->loaded->tables.values[s->values.first + k];
+    const uly_call_value *v = &m->loaded->tables.values[s->values.first + k];
     int64_t *numbers = (int64_t *)(uintptr_t)p->val[k];
     uint32_t n = v->axis == ULY_NONE ? 1 : axis_size(m, v->axis);
     if (v->axis != ULY_NONE && v->axis >= m->nodes->grid.n_axes) return uly_fail(error, ULY_INVALID_INPUT, "a value of the load phase is asked for every rank");

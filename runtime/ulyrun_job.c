@@ -133,7 +133,7 @@ const char *uly_job_rank_name(const uly_job *job, int rank, char *buffer, size_t
 
 // ---- inputs and sizes ----
 
-static uly_status parse_source(uly_job *job, const char *option, uly_str text, uly_source *out, uly_error *error) {
+static uly_status parse_source(uly_job *job, const char *option, uly_str text, uly_input_source *out, uly_error *error) {
   uly_text why = {.arena = job->arena};
   if (uly_source_parse(job->arena, text, out, &why)) return ULY_OK;
   return uly_fail(error, ULY_INVALID_ARGUMENT, "%s: %s", option, why.ptr);
@@ -250,7 +250,7 @@ static uly_status read_outputs(uly_job *job, uly_error *error) {
   for (int i = 0; i < o->expect.n; i++) {
     ULY_TRY(find_tensor(job, "--expect", o->expect.items[i], true, &t, &source, error));
     if (t->expect) return uly_fail(error, ULY_INVALID_ARGUMENT, "--expect: '%s' is given twice", t->name);
-    uly_source *expect = ULY_NEW(job->arena, uly_source);
+    uly_input_source *expect = ULY_NEW(job->arena, uly_input_source);
     ULY_TRY(parse_source(job, "--expect", source, expect, error));
     if (expect->kind == ULY_SOURCE_RANDOM || expect->kind == ULY_SOURCE_BYTES)
       return uly_fail(error, ULY_INVALID_ARGUMENT, "--expect takes a .npy or .safetensors file");
@@ -295,7 +295,8 @@ static uly_status set_weight(uly_job *job, int32_t param, weights_read *read, co
   if (!same)
     return uly_fail(error, ULY_INVALID_INPUT, "%s: tensor %s is %s %s in the file, the model needs %s %s", uly_weight_files_file(job->weights, i), info.name,
                     t->dtype_name, uly_ndarray_shape_text(t->array.rank, t->array.dims, have, sizeof have),
-                    uly_job_dtype(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?", uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
+                    uly_job_dtype(info.dtype, &dtype) ? uly_dtype_get(dtype)->safetensors : "?",
+                    uly_ndarray_shape_text(info.ndim, info.dims, want, sizeof want));
   if (t->array.dtype != dtype) read->converted++, read->from = t->dtype_name, read->to = uly_dtype_get(dtype)->safetensors;
   ulyrt_tensor tensor = tensor_of(&t->array);
   TRY_RT(ulyrt_model_set_param(job->model, info.name, &tensor, ULYRT_BORROW, &e));
@@ -320,7 +321,7 @@ static uly_status note_unused(uly_job *job, const bool *used, const char *path, 
 
 static uly_status read_weights(uly_job *job, uly_error *error) {
   if (!job->options->weights) return ULY_OK;
-  uly_source source;
+  uly_input_source source;
   const char *text = job->options->weights;
   bool bare = text[0] != '@' && strncmp(text, "rand:", 5) != 0;
   if (bare) text = uly_str_format(job->arena, "@%s", text).ptr;

@@ -15,11 +15,11 @@ typedef struct uly_job_tensor {
   bool is_output;
   uly_dtype dtype;
   int64_t id_limit;
-  uly_source source;        // of an input
+  uly_input_source source;        // of an input
   uly_sourced input;        // read, or all zero where the numbers are random
   uly_ndarray array;        // global shape; of an output also memory that all ranks see
   const char *write;        // of an output: the file to write, or NULL
-  const uly_source *expect; // of an output, or NULL
+  const uly_input_source *expect; // of an output, or NULL
   uly_sourced expected;
 } uly_job_tensor;
 

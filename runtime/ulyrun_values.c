@@ -20,7 +20,7 @@ static bool ends_with(uly_str s, const char *end) {
   return s.len >= n && memcmp(s.ptr + s.len - n, end, n) == 0;
 }
 
-static bool parse_random(uly_arena *arena, uly_str text, uly_source *out, uly_text *error) {
+static bool parse_random(uly_arena *arena, uly_str text, uly_input_source *out, uly_text *error) {
   const char *z = uly_str_copy(arena, text).ptr, *digits = z + strlen("rand:seed=");
   char *end = NULL;
   if (strncmp(z, "rand:seed=", strlen("rand:seed=")) != 0) return uly_text_add(error, "write rand:seed=N, or @%s for a file", z), false;
@@ -31,9 +31,9 @@ static bool parse_random(uly_arena *arena, uly_str text, uly_source *out, uly_te
   return true;
 }
 
-bool uly_source_parse(uly_arena *arena, uly_str text, uly_source *out, uly_text *error) {
+bool uly_source_parse(uly_arena *arena, uly_str text, uly_input_source *out, uly_text *error) {
   static const char ending[] = ".safetensors";
-  *out = (uly_source){0};
+  *out = (uly_input_source){0};
   if (text.len && text.ptr[0] != '@') return parse_random(arena, text, out, error);
   if (text.len < 2) return uly_text_add(error, "no file is named"), false;
   uly_str path = {text.ptr + 1, text.len - 1};
@@ -48,7 +48,7 @@ bool uly_source_parse(uly_arena *arena, uly_str text, uly_source *out, uly_text 
   return true;
 }
 
-static uly_status open_safetensor(const uly_source *source, uly_str name, uly_sourced *out, uly_error *error) {
+static uly_status open_safetensor(const uly_input_source *source, uly_str name, uly_sourced *out, uly_error *error) {
   uly_str key = source->key.len ? source->key : name;
   ULY_TRY(uly_safetensors_open(source->path, &out->file, error));
   const uly_safetensor *t = uly_safetensors_find(out->file, key);
@@ -64,7 +64,7 @@ static uly_status open_safetensor(const uly_source *source, uly_str name, uly_so
   return status;
 }
 
-static uly_status open_bytes(const uly_source *source, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
+static uly_status open_bytes(const uly_input_source *source, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
   if (uly_dtype_get(dtype)->is_float || dtype == ULY_BOOL || rank < 1)
     return uly_fail(error, ULY_INVALID_INPUT, "%s: bytes of a text are an integer input of at least one dim; name a .npy or .safetensors file", source->path);
   ULY_TRY(uly_mapping_open(source->path, &out->mapping, error));
@@ -84,7 +84,7 @@ static uly_status open_bytes(const uly_source *source, uly_dtype dtype, int rank
   return ULY_OK;
 }
 
-uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
+uly_status uly_source_open(const uly_input_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error) {
   *out = (uly_sourced){0};
   uly_status status = ULY_INTERNAL;
   switch (source->kind) {

@@ -8,17 +8,17 @@
 
 typedef enum uly_source_kind { ULY_SOURCE_NPY, ULY_SOURCE_SAFETENSORS, ULY_SOURCE_BYTES, ULY_SOURCE_RANDOM } uly_source_kind;
 
-typedef struct uly_source {
+typedef struct uly_input_source {
   uly_source_kind kind;
   const char *path;
   uly_str key; // of a safetensors file; empty: none given
   uint64_t seed;
-} uly_source;
+} uly_input_source;
 
 // "name=source" cut at the first '='. False where there is none.
 bool uly_source_split(const char *text, uly_str *out_name, uly_str *out_source);
 // "@file", "@file.safetensors:key" or "rand:seed=N". False: |error| says why.
-bool uly_source_parse(uly_arena *arena, uly_str text, uly_source *out, uly_text *error);
+bool uly_source_parse(uly_arena *arena, uly_str text, uly_input_source *out, uly_text *error);
 
 typedef struct uly_sourced {
   uly_ndarray array;
@@ -27,7 +27,7 @@ typedef struct uly_sourced {
   void *memory;
 } uly_sourced;
 // The array of a file; |name| is the key where the source has none. Bytes become an array [1, …, n] of |dtype|, an integer type, with |rank| dims.
-ULY_MUST_USE uly_status uly_source_open(const uly_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error);
+ULY_MUST_USE uly_status uly_source_open(const uly_input_source *source, uly_str name, uly_dtype dtype, int rank, uly_sourced *out, uly_error *error);
 // Its floats as another dtype.
 ULY_MUST_USE uly_status uly_sourced_convert(uly_sourced *loaded, uly_dtype dtype, uly_error *error);
 // Element |index| of a random input: uniform in [-1, 1), integers in [0, limit) (limit 0: [0, 2)). |key|: base/random.h.

@@ -9,15 +9,15 @@
 // Gives the leaves: coordinates and sizes as i64, operands and loads in the node's type (floats f32 or f64). |args|: a LOAD's indices, i64.
 typedef struct uly_expr_leaves {
   void *context;
-  LLVMValueRef (*leaf)(void *context, uly_ir *ir, const uly_expr_node *node, const LLVMValueRef *args);
+  LLVMValueRef (*leaf)(void *context, uly_llvm *ir, const uly_expr_node *node, const LLVMValueRef *args);
 } uly_expr_leaves;
 
-LLVMValueRef uly_expr_to_vector(uly_ir *ir, const uly_expr *expr, const uly_expr_leaves *leaves);
+LLVMValueRef uly_expr_to_vector(uly_llvm *ir, const uly_expr *expr, const uly_expr_leaves *leaves);
 // One node, from |values| of the nodes before it.
-LLVMValueRef uly_expr_node_to_vector(uly_ir *ir, const uly_expr *expr, int32_t node, const LLVMValueRef *values, const uly_expr_leaves *leaves);
+LLVMValueRef uly_expr_node_to_vector(uly_llvm *ir, const uly_expr *expr, int32_t node, const LLVMValueRef *values, const uly_expr_leaves *leaves);
 
 // Floor division and remainder of i64 values, as the language has them.
-LLVMValueRef uly_expr_floor_div(uly_ir *ir, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef uly_expr_floor_mod(uly_ir *ir, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef uly_expr_floor_div(uly_llvm *ir, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef uly_expr_floor_mod(uly_llvm *ir, LLVMValueRef a, LLVMValueRef b);
 
 #endif

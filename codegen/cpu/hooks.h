@@ -6,7 +6,7 @@
 #include "passes/program.h"
 
 // Defines every hook that ir->module declares. Hooks that the kernel does not have get bodies that are never reached.
-void uly_hooks_define(uly_ir *ir, const uly_kernel_desc *desc);
+void uly_hooks_define(uly_llvm *ir, const uly_kernel_desc *desc);
 
 // ---- for ranges.c
 
@@ -18,9 +18,9 @@ typedef struct uly_attention_site {
   LLVMValueRef queries; // q in each lane
 } uly_attention_site;
 // A leaf of a mask or score; context: the site.
-LLVMValueRef uly_hooks_attention_leaf(void *site, uly_ir *ir, const uly_expr_node *node, const LLVMValueRef *args);
+LLVMValueRef uly_hooks_attention_leaf(void *site, uly_llvm *ir, const uly_expr_node *node, const LLVMValueRef *args);
 
 // ranges.c: classifies a tile, in the body of uly_hook_attention_range.
-void uly_ranges_define(uly_ir *ir, const uly_attention_desc *desc);
+void uly_ranges_define(uly_llvm *ir, const uly_attention_desc *desc);
 
 #endif

@@ -28,16 +28,16 @@ static const char *const support_names[] = {
 #include "codegen/kernels.def"
 };
 
-static bool find_embedded(const char *name, const char *level, uly_bytes *out) {
+static bool find_embedded(const char *name, const char *level, uly_code_bytes *out) {
   for (const uly_embedded *e = uly_embedded_files; e->name; e++) {
     if (strcmp(e->name, name) != 0 || strcmp(e->level, level) != 0) continue;
-    *out = (uly_bytes){e->begin, (size_t)(e->end - e->begin)};
+    *out = (uly_code_bytes){e->begin, (size_t)(e->end - e->begin)};
     return true;
   }
   return false;
 }
 
-bool uly_object_support(const uly_cpu_level *level, int i, uly_bytes *out_object) {
+bool uly_object_support(const uly_cpu_level *level, int i, uly_code_bytes *out_object) {
   return i < (int)(sizeof support_names / sizeof *support_names) && find_embedded(support_names[i], level->name, out_object);
 }
 
@@ -183,7 +183,7 @@ static uly_status fail(build *b, const char *what, const char *why) {
 }
 
 static uly_status parse_template(build *b, const uly_kernel_desc *desc, const uly_cpu_level *level) {
-  uly_bytes bitcode;
+  uly_code_bytes bitcode;
   const char *name = template_names[desc->kind];
   if (!find_embedded(name, level->name, &bitcode)) return fail(b, "no template", name);
   LLVMMemoryBufferRef buffer = LLVMCreateMemoryBufferWithMemoryRange(bitcode.ptr, bitcode.n, name, false);
@@ -225,7 +225,7 @@ static uly_status verify(build *b) {
   return status;
 }
 
-static uly_status print(build *b, uly_bytes *out) {
+static uly_status print(build *b, uly_code_bytes *out) {
   char *text = LLVMPrintModuleToString(b->module);
   out->n = strlen(text);
   out->ptr = uly_arena_copy(b->arena, text, out->n + 1);
@@ -256,17 +256,17 @@ static void export_hooks(LLVMModuleRef module) {
 }
 
 static uly_status compile(build *b, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options,
-                          uly_bytes *out) {
+                          uly_code_bytes *out) {
   const char *missing;
   ULY_TRY(parse_template(b, desc, level));
   b->machine = uly_target_machine_create(level->name, b->error, b->error_size);
   if (!b->machine) return ULY_INTERNAL;
   ULY_TRY(name_entry(b, symbol));
   if (!define_constants(b->module, desc, &missing)) return fail(b, "a template asks for a constant that its kind does not have", missing);
-  uly_ir ir;
-  uly_ir_init(&ir, b->arena, b->module, level->lanes);
+  uly_llvm ir;
+  uly_llvm_init(&ir, b->arena, b->module, level->lanes);
   uly_hooks_define(&ir, desc);
-  uly_ir_finish(&ir);
+  uly_llvm_finish(&ir);
   if (options->export_hooks) stub_entry(b, symbol), export_hooks(b->module);
   if (options->verify) ULY_TRY(verify(b));
   ULY_TRY(run_passes(b, options->passes ? options->passes : usual_passes));
@@ -275,7 +275,7 @@ static uly_status compile(build *b, const uly_kernel_desc *desc, const char *sym
 }
 
 uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level, const uly_object_options *options,
-                              uly_bytes *out_object, char *error, size_t error_size) {
+                              uly_code_bytes *out_object, char *error, size_t error_size) {
   static const uly_object_options usual = {0};
   build b = {.arena = arena, .error = error, .error_size = error_size};
   b.context = LLVMContextCreate();

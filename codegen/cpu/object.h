@@ -13,10 +13,10 @@ typedef struct uly_cpu_level {
 extern const uly_cpu_level uly_cpu_levels[]; // levels.def
 extern const int uly_n_cpu_levels;
 
-typedef struct uly_bytes {
+typedef struct uly_code_bytes {
   const void *ptr;
   size_t n;
-} uly_bytes;
+} uly_code_bytes;
 
 typedef struct uly_object_options {
   const char *passes; // for experiments: the pass pipeline, NULL for the usual one
@@ -27,9 +27,9 @@ typedef struct uly_object_options {
 
 // Defines |symbol|, hidden, a uly_kernel. The object lives in |arena|. |error| (of |error_size|) says what went wrong.
 ULY_MUST_USE uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level,
-                                           const uly_object_options *options, uly_bytes *out_object, char *error, size_t error_size);
+                                           const uly_object_options *options, uly_code_bytes *out_object, char *error, size_t error_size);
 
 // Machine code that kernels of |level| call, compiled when ulyc was built: the i-th file, or false.
-bool uly_object_support(const uly_cpu_level *level, int i, uly_bytes *out_object);
+bool uly_object_support(const uly_cpu_level *level, int i, uly_code_bytes *out_object);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct interval {
 } interval;
 
 typedef struct tile {
-  uly_ir *ir;
+  uly_llvm *ir;
   LLVMValueRef q0, q1, k0, k1; // inclusive
 } tile;
 
@@ -37,7 +37,7 @@ static interval unknown_bool(const tile *t) { return (interval){.yes = flag(t, t
 
 // a op b, and |overflow| or-ed with whether it did.
 static LLVMValueRef checked(const tile *t, const char *name, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *overflow) {
-  LLVMValueRef args[] = {a, b}, r = uly_ir_call(t->ir, name, t->ir->i64, args, 2);
+  LLVMValueRef args[] = {a, b}, r = uly_llvm_call(t->ir, name, t->ir->i64, args, 2);
   *overflow = either(t, *overflow, LLVMBuildExtractValue(t->ir->b, r, 1, ""));
   return LLVMBuildExtractValue(t->ir->b, r, 0, "");
 }
@@ -250,10 +250,11 @@ static bool is_fixed(const uly_expr_node *node, const interval *nodes) {
 }
 
 // Parameters: call, b, h, q0, q1, k0, k1; ends exclusive.
-void uly_ranges_define(uly_ir *ir, const uly_attention_desc *desc) {
+void uly_ranges_define(uly_llvm *ir, const uly_attention_desc *desc) {
   LLVMValueRef one = LLVMConstInt(ir->i64, 1, false);
-  tile t = {ir, uly_ir_param(ir, 3), LLVMBuildSub(ir->b, uly_ir_param(ir, 4), one, ""), uly_ir_param(ir, 5), LLVMBuildSub(ir->b, uly_ir_param(ir, 6), one, "")};
-  uly_attention_site site = {.desc = desc, .call = uly_ir_param(ir, 0), .b = uly_ir_param(ir, 1), .h = uly_ir_param(ir, 2), .q = t.q0, .k = t.k0};
+  tile t = {ir, uly_llvm_param(ir, 3), LLVMBuildSub(ir->b, uly_llvm_param(ir, 4), one, ""), uly_llvm_param(ir, 5),
+            LLVMBuildSub(ir->b, uly_llvm_param(ir, 6), one, "")};
+  uly_attention_site site = {.desc = desc, .call = uly_llvm_param(ir, 0), .b = uly_llvm_param(ir, 1), .h = uly_llvm_param(ir, 2), .q = t.q0, .k = t.k0};
   uly_expr_leaves leaves = {&site, uly_hooks_attention_leaf};
   const uly_expr *mask = &desc->mask;
   interval result = {.yes = flag(&t, true), .no = flag(&t, false)};

@@ -29,7 +29,7 @@ LLVMTargetMachineRef uly_target_machine_create(const char *cpu, char *error, siz
   return machine;
 }
 
-uly_status uly_target_machine_emit(LLVMTargetMachineRef machine, LLVMModuleRef module, uly_arena *arena, uly_bytes *out_object, char *error,
+uly_status uly_target_machine_emit(LLVMTargetMachineRef machine, LLVMModuleRef module, uly_arena *arena, uly_code_bytes *out_object, char *error,
                                    size_t error_size) {
   char *message = NULL;
   LLVMMemoryBufferRef buffer;

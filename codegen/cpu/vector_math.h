@@ -9,20 +9,20 @@
 
 #include "codegen/cpu/llvm_builder.h"
 
-LLVMValueRef uly_math_exp(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_exp2(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_log(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_log2(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_sin(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_cos(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_tanh(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_sigmoid(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_erf(uly_ir *ir, LLVMValueRef x);
-LLVMValueRef uly_math_pow(uly_ir *ir, LLVMValueRef x, LLVMValueRef y); // as C's pow, f32 formed in f64
+LLVMValueRef uly_math_exp(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_exp2(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_log(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_log2(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_sin(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_cos(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_tanh(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_sigmoid(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_erf(uly_llvm *ir, LLVMValueRef x);
+LLVMValueRef uly_math_pow(uly_llvm *ir, LLVMValueRef x, LLVMValueRef y); // as C's pow, f32 formed in f64
 
 // Shared by the f32 and f64 halves.
-LLVMValueRef uly_math_compare(uly_ir *ir, LLVMRealPredicate predicate, LLVMValueRef x, double c);
-LLVMValueRef uly_math_round(uly_ir *ir, LLVMValueRef x,
+LLVMValueRef uly_math_compare(uly_llvm *ir, LLVMRealPredicate predicate, LLVMValueRef x, double c);
+LLVMValueRef uly_math_round(uly_llvm *ir, LLVMValueRef x,
                             LLVMValueRef *out_int); // to the nearest whole number, also as an int of the same width; |x| < 2^22 or 2^51
 
 #endif

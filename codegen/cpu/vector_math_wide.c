@@ -29,93 +29,93 @@ static const double erfcx_f64[] = {0.25539567631050575,    -0.4271858474139585, 
 
 #define N(array) (int)(sizeof(array) / sizeof(array)[0])
 
-static LLVMValueRef real_like(LLVMValueRef x, double c) { return uly_ir_real(LLVMTypeOf(x), c); }
-static LLVMValueRef mul(uly_ir *ir, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(ir->b, a, b, ""); }
-static LLVMValueRef least(uly_ir *ir, LLVMValueRef x, double most) {
+static LLVMValueRef real_like(LLVMValueRef x, double c) { return uly_llvm_real(LLVMTypeOf(x), c); }
+static LLVMValueRef mul(uly_llvm *ir, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(ir->b, a, b, ""); }
+static LLVMValueRef least(uly_llvm *ir, LLVMValueRef x, double most) {
   return LLVMBuildSelect(ir->b, uly_math_compare(ir, LLVMRealOGT, x, most), real_like(x, most), x, "");
 }
 
-static LLVMValueRef copy_sign(uly_ir *ir, LLVMValueRef magnitude, LLVMValueRef sign) {
+static LLVMValueRef copy_sign(uly_llvm *ir, LLVMValueRef magnitude, LLVMValueRef sign) {
   LLVMValueRef args[] = {magnitude, sign};
-  return uly_ir_call(ir, "llvm.copysign", LLVMTypeOf(magnitude), args, 2);
+  return uly_llvm_call(ir, "llvm.copysign", LLVMTypeOf(magnitude), args, 2);
 }
 
-static LLVMValueRef widened(uly_ir *ir, LLVMValueRef x) { return LLVMBuildFPExt(ir->b, x, uly_ir_like(ir, x, ir->f64), ""); }
-static LLVMValueRef narrowed(uly_ir *ir, LLVMValueRef x) { return LLVMBuildFPTrunc(ir->b, x, uly_ir_like(ir, x, ir->f32), ""); }
+static LLVMValueRef widened(uly_llvm *ir, LLVMValueRef x) { return LLVMBuildFPExt(ir->b, x, uly_llvm_like(ir, x, ir->f64), ""); }
+static LLVMValueRef narrowed(uly_llvm *ir, LLVMValueRef x) { return LLVMBuildFPTrunc(ir->b, x, uly_llvm_like(ir, x, ir->f32), ""); }
 
 // Small arguments by a polynomial, others by 1 − 2 / (e^2x + 1).
-LLVMValueRef uly_math_tanh(uly_ir *ir, LLVMValueRef x) {
-  bool wide = uly_ir_is_wide(ir, x);
-  LLVMValueRef m = uly_ir_call1(ir, "llvm.fabs", x), z = mul(ir, x, x);
-  LLVMValueRef p = wide ? uly_ir_polynomial(ir, z, tanh_f64, N(tanh_f64)) : uly_ir_polynomial(ir, z, tanh_f32, N(tanh_f32));
-  LLVMValueRef small = uly_ir_fma(ir, mul(ir, z, x), p, x);
+LLVMValueRef uly_math_tanh(uly_llvm *ir, LLVMValueRef x) {
+  bool wide = uly_llvm_is_wide(ir, x);
+  LLVMValueRef m = uly_llvm_call1(ir, "llvm.fabs", x), z = mul(ir, x, x);
+  LLVMValueRef p = wide ? uly_llvm_polynomial(ir, z, tanh_f64, N(tanh_f64)) : uly_llvm_polynomial(ir, z, tanh_f32, N(tanh_f32));
+  LLVMValueRef small = uly_llvm_fma(ir, mul(ir, z, x), p, x);
   LLVMValueRef e = uly_math_exp(ir, LLVMBuildFAdd(ir->b, m, m, ""));
   LLVMValueRef q = LLVMBuildFDiv(ir->b, real_like(x, 2.0), LLVMBuildFAdd(ir->b, e, real_like(x, 1.0), ""), "");
   LLVMValueRef large = copy_sign(ir, LLVMBuildFSub(ir->b, real_like(x, 1.0), q, ""), x);
   return LLVMBuildSelect(ir->b, uly_math_compare(ir, LLVMRealOLT, m, wide ? 0.55 : 0.625), small, large, "");
 }
 
-LLVMValueRef uly_math_erf(uly_ir *ir, LLVMValueRef x) {
-  bool wide = uly_ir_is_wide(ir, x);
-  LLVMValueRef m = uly_ir_call1(ir, "llvm.fabs", x), z = mul(ir, x, x), t = least(ir, m, wide ? 6.0 : 4.0), tail;
-  LLVMValueRef p = wide ? uly_ir_polynomial(ir, z, erf_f64, N(erf_f64)) : uly_ir_polynomial(ir, z, erf_f32, N(erf_f32));
-  LLVMValueRef small = uly_ir_fma(ir, x, p, x);
+LLVMValueRef uly_math_erf(uly_llvm *ir, LLVMValueRef x) {
+  bool wide = uly_llvm_is_wide(ir, x);
+  LLVMValueRef m = uly_llvm_call1(ir, "llvm.fabs", x), z = mul(ir, x, x), t = least(ir, m, wide ? 6.0 : 4.0), tail;
+  LLVMValueRef p = wide ? uly_llvm_polynomial(ir, z, erf_f64, N(erf_f64)) : uly_llvm_polynomial(ir, z, erf_f32, N(erf_f32));
+  LLVMValueRef small = uly_llvm_fma(ir, x, p, x);
   if (wide) {
     LLVMValueRef two = real_like(x, 2.0), u = LLVMBuildFDiv(ir->b, LLVMBuildFSub(ir->b, t, two, ""), LLVMBuildFAdd(ir->b, t, two, ""), "");
-    tail = mul(ir, uly_math_exp(ir, LLVMBuildFNeg(ir->b, mul(ir, t, t), "")), uly_ir_polynomial(ir, u, erfcx_f64, N(erfcx_f64)));
+    tail = mul(ir, uly_math_exp(ir, LLVMBuildFNeg(ir->b, mul(ir, t, t), "")), uly_llvm_polynomial(ir, u, erfcx_f64, N(erfcx_f64)));
   } else {
-    tail = uly_math_exp(ir, LLVMBuildFNeg(ir->b, uly_ir_polynomial(ir, t, erf_tail_f32, N(erf_tail_f32)), ""));
+    tail = uly_math_exp(ir, LLVMBuildFNeg(ir->b, uly_llvm_polynomial(ir, t, erf_tail_f32, N(erf_tail_f32)), ""));
   }
   LLVMValueRef large = copy_sign(ir, LLVMBuildFSub(ir->b, real_like(x, 1.0), tail, ""), x);
   return LLVMBuildSelect(ir->b, uly_math_compare(ir, LLVMRealOLT, m, wide ? 1.0 : 0.92), small, large, "");
 }
 
 // sin(x + quarter · π / 2). x − n · π/2 in three parts: the first difference is exact, whatever n is.
-static LLVMValueRef sine(uly_ir *ir, LLVMValueRef x, int64_t quarter) {
-  LLVMTypeRef type = LLVMTypeOf(x), ints = uly_ir_like(ir, x, ir->i64);
-  LLVMValueRef n_int, n = uly_math_round(ir, mul(ir, x, uly_ir_real(type, 0x1.45f306dc9c883p-1)), &n_int);
-  LLVMValueRef r = uly_ir_fma_const(ir, n, -0x1.921fb54442d18p+0, x);
-  r = uly_ir_fma_const(ir, n, -0x1.1a62633145c07p-54, r);
-  r = uly_ir_fma_const(ir, n, 0x1.f1976b7ed8fbcp-110, r);
-  LLVMValueRef z = mul(ir, r, r), one = uly_ir_real(type, 1.0), half = uly_ir_real(type, -0.5);
-  LLVMValueRef s = uly_ir_fma(ir, mul(ir, z, r), uly_ir_polynomial(ir, z, sin_f64, N(sin_f64)), r);
-  LLVMValueRef c = uly_ir_fma(ir, mul(ir, z, z), uly_ir_polynomial(ir, z, cos_f64, N(cos_f64)), mul(ir, z, half));
+static LLVMValueRef sine(uly_llvm *ir, LLVMValueRef x, int64_t quarter) {
+  LLVMTypeRef type = LLVMTypeOf(x), ints = uly_llvm_like(ir, x, ir->i64);
+  LLVMValueRef n_int, n = uly_math_round(ir, mul(ir, x, uly_llvm_real(type, 0x1.45f306dc9c883p-1)), &n_int);
+  LLVMValueRef r = uly_llvm_fma_const(ir, n, -0x1.921fb54442d18p+0, x);
+  r = uly_llvm_fma_const(ir, n, -0x1.1a62633145c07p-54, r);
+  r = uly_llvm_fma_const(ir, n, 0x1.f1976b7ed8fbcp-110, r);
+  LLVMValueRef z = mul(ir, r, r), one = uly_llvm_real(type, 1.0), half = uly_llvm_real(type, -0.5);
+  LLVMValueRef s = uly_llvm_fma(ir, mul(ir, z, r), uly_llvm_polynomial(ir, z, sin_f64, N(sin_f64)), r);
+  LLVMValueRef c = uly_llvm_fma(ir, mul(ir, z, z), uly_llvm_polynomial(ir, z, cos_f64, N(cos_f64)), mul(ir, z, half));
   c = LLVMBuildFAdd(ir->b, c, one, "");
-  n_int = LLVMBuildAdd(ir->b, n_int, uly_ir_int(ints, quarter), "");
+  n_int = LLVMBuildAdd(ir->b, n_int, uly_llvm_int(ints, quarter), "");
   LLVMValueRef zero = LLVMConstNull(ints);
-  LLVMValueRef odd = LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildAnd(ir->b, n_int, uly_ir_int(ints, 1), ""), zero, "");
-  LLVMValueRef negative = LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildAnd(ir->b, n_int, uly_ir_int(ints, 2), ""), zero, "");
+  LLVMValueRef odd = LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildAnd(ir->b, n_int, uly_llvm_int(ints, 1), ""), zero, "");
+  LLVMValueRef negative = LLVMBuildICmp(ir->b, LLVMIntNE, LLVMBuildAnd(ir->b, n_int, uly_llvm_int(ints, 2), ""), zero, "");
   LLVMValueRef y = LLVMBuildSelect(ir->b, odd, c, s, "");
   y = LLVMBuildSelect(ir->b, negative, LLVMBuildFNeg(ir->b, y, ""), y, "");
-  LLVMValueRef reducible = uly_math_compare(ir, LLVMRealOLT, uly_ir_call1(ir, "llvm.fabs", x), 0x1p50);
-  return LLVMBuildSelect(ir->b, reducible, y, uly_ir_real(type, (double)NAN), "");
+  LLVMValueRef reducible = uly_math_compare(ir, LLVMRealOLT, uly_llvm_call1(ir, "llvm.fabs", x), 0x1p50);
+  return LLVMBuildSelect(ir->b, reducible, y, uly_llvm_real(type, (double)NAN), "");
 }
 
-static LLVMValueRef sine_any(uly_ir *ir, LLVMValueRef x, int64_t quarter) {
-  return uly_ir_is_wide(ir, x) ? sine(ir, x, quarter) : narrowed(ir, sine(ir, widened(ir, x), quarter));
+static LLVMValueRef sine_any(uly_llvm *ir, LLVMValueRef x, int64_t quarter) {
+  return uly_llvm_is_wide(ir, x) ? sine(ir, x, quarter) : narrowed(ir, sine(ir, widened(ir, x), quarter));
 }
 
-LLVMValueRef uly_math_sin(uly_ir *ir, LLVMValueRef x) { return sine_any(ir, x, 0); }
-LLVMValueRef uly_math_cos(uly_ir *ir, LLVMValueRef x) { return sine_any(ir, x, 1); }
+LLVMValueRef uly_math_sin(uly_llvm *ir, LLVMValueRef x) { return sine_any(ir, x, 0); }
+LLVMValueRef uly_math_cos(uly_llvm *ir, LLVMValueRef x) { return sine_any(ir, x, 1); }
 
 // |x|^y with the sign and the exceptions of C's pow.
-static LLVMValueRef power(uly_ir *ir, LLVMValueRef x, LLVMValueRef y) {
+static LLVMValueRef power(uly_llvm *ir, LLVMValueRef x, LLVMValueRef y) {
   LLVMTypeRef type = LLVMTypeOf(x);
-  LLVMValueRef one = uly_ir_real(type, 1.0), nan = uly_ir_real(type, (double)NAN);
-  LLVMValueRef p = uly_math_exp(ir, mul(ir, y, uly_math_log(ir, uly_ir_call1(ir, "llvm.fabs", x))));
-  LLVMValueRef whole = LLVMBuildFCmp(ir->b, LLVMRealOEQ, uly_ir_call1(ir, "llvm.floor", y), y, "");
-  LLVMValueRef half = mul(ir, y, uly_ir_real(type, 0.5));
-  LLVMValueRef odd = LLVMBuildAnd(ir->b, whole, LLVMBuildFCmp(ir->b, LLVMRealUNE, uly_ir_call1(ir, "llvm.floor", half), half, ""), "");
+  LLVMValueRef one = uly_llvm_real(type, 1.0), nan = uly_llvm_real(type, (double)NAN);
+  LLVMValueRef p = uly_math_exp(ir, mul(ir, y, uly_math_log(ir, uly_llvm_call1(ir, "llvm.fabs", x))));
+  LLVMValueRef whole = LLVMBuildFCmp(ir->b, LLVMRealOEQ, uly_llvm_call1(ir, "llvm.floor", y), y, "");
+  LLVMValueRef half = mul(ir, y, uly_llvm_real(type, 0.5));
+  LLVMValueRef odd = LLVMBuildAnd(ir->b, whole, LLVMBuildFCmp(ir->b, LLVMRealUNE, uly_llvm_call1(ir, "llvm.floor", half), half, ""), "");
   p = LLVMBuildSelect(ir->b, odd, copy_sign(ir, p, x), p, "");
   LLVMValueRef finite_negative = LLVMBuildAnd(ir->b, uly_math_compare(ir, LLVMRealOLT, x, 0.0), uly_math_compare(ir, LLVMRealOGT, x, -(double)INFINITY), "");
   p = LLVMBuildSelect(ir->b, LLVMBuildAnd(ir->b, finite_negative, LLVMBuildNot(ir->b, whole, ""), ""), nan, p, "");
   LLVMValueRef minus_one = LLVMBuildAnd(ir->b, uly_math_compare(ir, LLVMRealOEQ, x, -1.0),
-                                        uly_math_compare(ir, LLVMRealOEQ, uly_ir_call1(ir, "llvm.fabs", y), (double)INFINITY), "");
+                                        uly_math_compare(ir, LLVMRealOEQ, uly_llvm_call1(ir, "llvm.fabs", y), (double)INFINITY), "");
   LLVMValueRef is_one = LLVMBuildOr(ir->b, uly_math_compare(ir, LLVMRealOEQ, x, 1.0), uly_math_compare(ir, LLVMRealOEQ, y, 0.0), "");
   return LLVMBuildSelect(ir->b, LLVMBuildOr(ir->b, is_one, minus_one, ""), one, p, "");
 }
 
-LLVMValueRef uly_math_pow(uly_ir *ir, LLVMValueRef x, LLVMValueRef y) {
-  uly_ir_match(ir, &x, &y);
-  return uly_ir_is_wide(ir, x) ? power(ir, x, y) : narrowed(ir, power(ir, widened(ir, x), widened(ir, y)));
+LLVMValueRef uly_math_pow(uly_llvm *ir, LLVMValueRef x, LLVMValueRef y) {
+  uly_llvm_match(ir, &x, &y);
+  return uly_llvm_is_wide(ir, x) ? power(ir, x, y) : narrowed(ir, power(ir, widened(ir, x), widened(ir, y)));
 }

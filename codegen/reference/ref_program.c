@@ -105,7 +105,7 @@ typedef struct words {
 } words;
 
 static void add_node(words *w, uint32_t node) {
-  uint32_t row = uly_program_add_values(w->e->program, (uly_value){node, ULY_NONE});
+  uint32_t row = uly_program_add_values(w->e->program, (uly_call_value){node, ULY_NONE});
   if (!w->span.count++) w->span.first = row;
 }
 static void add_int(words *w, int64_t value) { add_node(w, constant(w->e, value)); }

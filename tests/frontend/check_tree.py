@@ -1,4 +1,4 @@
-"""The habits of the tree that a script can see: layers include downwards only, file names are unique, files and functions keep to their size.
+"""The habits of the tree that a script can see: layers include downwards only, file names are unique, and so are types of headers, files and functions keep to their size.
 Usage: check_tree.py [--budget] ROOT. With --budget: a table of sizes."""
 import collections
 import pathlib
@@ -22,6 +22,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 # A function's first line at the left margin, up to its opening brace.
 FUNCTION = re.compile(r"^(?!(?:typedef|struct|enum|union|#|//|\}|static const|const)\b)[A-Za-z_][^;={}\n]*\)\s*\{$", re.M)
 FUNCTION_LIMIT = 60
+# A type that a header defines.
+TYPE = re.compile(r"^(?:typedef )?(?:struct|enum|union) (\w+) \{|^\} (\w+);", re.M)
 
 
 def tracked(root):
@@ -55,6 +57,18 @@ def check_names(files):
     for base, names in by_name.items():
         if len(names) > 1:
             yield f"{base} names several files: {', '.join(names)}"
+
+
+def check_types(files, texts):
+    """One name, one meaning, also where headers never meet."""
+    by_name = collections.defaultdict(set)
+    for name in files:
+        if name.endswith(".h") and not name.startswith("tests/fuzz/fake_mpi/"):
+            for match in TYPE.finditer(texts[name]):
+                by_name[match[1] or match[2]].add(name)
+    for type_name, names in by_name.items():
+        if len(names) > 1:
+            yield f"{type_name} is defined in several headers: {', '.join(sorted(names))}"
 
 
 def functions(text):
@@ -99,7 +113,7 @@ def main():
     if "--budget" in sys.argv:
         budget(files, texts)
         return 0
-    problems = list(check_layers(files, texts)) + list(check_names(files))
+    problems = list(check_layers(files, texts)) + list(check_names(files)) + list(check_types(files, texts))
     for problem in problems:
         print(problem)
     print(f"{len(files)} files, {len(problems)} problems")

@@ -151,7 +151,7 @@ uly_operand *fx_operand(fx_program *f, uly_operand_kind kind, uint32_t index, ui
 }
 
 void fx_value(fx_program *f, uint32_t node, uint32_t axis) {
-  uly_program_add_values(f->p, (uly_value){node, axis});
+  uly_program_add_values(f->p, (uly_call_value){node, axis});
   f->p->steps[f->p->n_steps - 1].values.count++;
 }
 

@@ -99,7 +99,7 @@ static void corruptions_by_name(void **state) {
   CORRUPT(uly_exchange, EXCHANGES, 0, x->axis = 1, "exchange 0 is malformed");
   CORRUPT(uly_operand, OPERANDS, 3, x->kind = 17, "operand 3 (kind 17)");
   CORRUPT(uly_operand, OPERANDS, 3, x->index = 4000, "names row 4000 of");
-  CORRUPT(uly_value, VALUES, 0, x->axis = 3, "value 0 is malformed");
+  CORRUPT(uly_call_value, VALUES, 0, x->axis = 3, "value 0 is malformed");
   CORRUPT(uly_step, STEPS, 0, x->kind = 77, "unknown kind 77");
   CORRUPT(uly_step, STEPS, 0, x->a = 40, "kernel 40 of");
   CORRUPT(uly_step, STEPS, 0, x->kind = ULY_STEP_ALL_GATHER, "reserved");
