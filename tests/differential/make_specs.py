@@ -21,6 +21,7 @@ class Spec:
         self.dtype = rng.choice(["f32", "f32", "f32", "bf16", "bf16", "f16"])
         many = rng.random() < 0.25
         self.sizes = {"B": rng.choice([1, 1, 2] if many else [1, 2, 2, 3, 5]), "S": rng.choice(MANY_ROWS if many else ROWS), "T": rng.choice(MANY_ROWS if many and rng.random() < 0.3 else ROWS)}
+        self.larger = {k: v + rng.choice([0, 0, 1, 2, 3, 5]) for k, v in self.sizes.items()}  # where the same program runs too
         self.grid = rng.choice(["sp(S)", "sp(S)", "sp(S, T)", "sp(S, T)", "sp(S, T), dp(B)", "dp(B), sp(S)", "sp(S), tp(T)", "dp(B), sp(S), tp(T)"])
         self.level = rng.choice(["x86-64-v3", "x86-64-v4"])
         for _ in range(rng.randrange(3)):
@@ -38,8 +39,8 @@ class Spec:
         head = ["ulyc 1", "free  B, S, T", f"grid  {self.grid}", f"dtype {self.dtype}"]
         return "\n".join(head + self.declarations + [e.text() for e in entries or self.entries]) + "\n"
 
-    def at(self):
-        return [f"{k}={v}" for k, v in self.sizes.items()]
+    def at(self, sizes=None):
+        return [f"{k}={v}" for k, v in (sizes or self.sizes).items()]
 
     def add_function(self):
         name, n = self.name("f"), self.rng.choice([1, 2])

@@ -1,6 +1,6 @@
 """Statements of random specs with parameters, heads and attention, and losses; as random_ops.py."""
 from random_masks import Rules
-from random_ops import is_const, is_float, op, param, width
+from random_ops import MAX_RANK, is_const, is_float, op, param, width
 
 PAIRS = ", pairs = \"interleaved\"", ", pairs = \"half\""
 
@@ -37,7 +37,7 @@ def can_project(b, x, n):
 
 @op(6)
 def linears(b):
-    x = b.pick(lambda v: is_float(v) and is_const(v) and v.mag < 50 and len(v.dims) <= 3 and not v.weak)
+    x = b.pick(lambda v: is_float(v) and is_const(v) and v.mag < 50 and not v.weak)
     n = width(b)
     if not x or not can_project(b, x, n):
         return
@@ -70,7 +70,7 @@ def norms(b):
 
 @op(2)
 def heads(b):
-    x = b.pick(lambda v: is_float(v) and is_const(v) and len(v.dims) <= 3)
+    x = b.pick(lambda v: is_float(v) and is_const(v) and len(v.dims) < MAX_RANK)
     if not x:
         return
     counts = [h for h in (1, 2, 3, 4, 5, 6, 8) if x.dims[-1] % h == 0]
@@ -86,7 +86,7 @@ def merges(b):
 
 
 def headed(v):
-    return is_float(v) and len(v.dims) == 4 and v.dims[0] == "B" and is_const(v) and isinstance(v.dims[2], int) and v.mag < 50
+    return is_float(v) and len(v.dims) == 4 and is_const(v) and isinstance(v.dims[2], int) and v.mag < 50
 
 
 def theta(b):
@@ -127,10 +127,10 @@ def projected(b, x, h, dh, rope):
 def operands(b):
     """q, k and v: projections of one or two values, or values of four dims."""
     rng = b.rng
-    rows3 = lambda v: is_float(v) and len(v.dims) == 3 and v.dims[0] == "B" and is_const(v) and v.mag < 10
+    rows3 = lambda v: is_float(v) and len(v.dims) == 3 and is_const(v) and v.mag < 10
     if rng.random() < 0.6:
         x = b.pick(rows3)
-        y = x if rng.random() < 0.7 else b.pick(lambda v: rows3(v) and v.dtype == x.dtype)
+        y = x if rng.random() < 0.7 else b.pick(lambda v: rows3(v) and v.dtype == x.dtype and v.dims[0] == x.dims[0])
         group, kv, dh = rng.choice([1, 1, 2, 3, 4]), rng.choice([1, 2, 3]), rng.choice([1, 2, 4, 5, 8, 16, 17, 32])
         dv = dh if rng.random() < 0.8 else rng.choice([1, 3, 8, 12])
         if not x or not y or not can_project(b, x, group * kv * dh) or not can_project(b, y, kv * (dh + dv)):
@@ -140,14 +140,14 @@ def operands(b):
     q = b.pick(headed)
     if not q:
         return None
-    k = b.pick(lambda v: headed(v) and v.dtype == q.dtype and v.dims[3] == q.dims[3] and q.dims[2] % v.dims[2] == 0)
-    v = b.pick(lambda v: headed(v) and v.dtype == q.dtype and v.dims[1:3] == k.dims[1:3]) if k else None
+    k = b.pick(lambda v: headed(v) and v.dtype == q.dtype and v.dims[0] == q.dims[0] and v.dims[3] == q.dims[3] and q.dims[2] % v.dims[2] == 0)
+    v = b.pick(lambda v: headed(v) and v.dtype == q.dtype and v.dims[:3] == k.dims[:3]) if k else None
     return (q, k, v) if v else None
 
 
-def offset_of(b):
+def offset_of(b, batch):
     """A q_offset, or None."""
-    rng, offsets = b.rng, b.find(lambda x: x.dtype == "i32" and x.dims in (("B",), ()) and x.mag < 20)
+    rng, offsets = b.rng, b.find(lambda x: x.dtype == "i32" and x.dims in ((batch,), ()) and x.mag < 20)
     if rng.random() < 0.1:
         return str(rng.choice([2, 5, -1])) if not b.ints or rng.random() < 0.7 else rng.choice(b.ints)[0]
     return b.use(rng.choice(offsets)).name if offsets and rng.random() < 0.15 else None
@@ -163,10 +163,10 @@ def attentions(b):
     pairs = b.elements(q.dims[:3]) * b.size(k.dims[1])
     if pairs > 4e5 or not b.pay(pairs * (q.dims[3] + v.dims[3] + 60)):
         return
-    offset = offset_of(b)
+    offset = offset_of(b, q.dims[0])
     for x in qkv:
         b.use(x)
-    rules = Rules(b, q.dims[1], k.dims[1], q.dims[2], offset is not None)
+    rules = Rules(b, q.dims[0], q.dims[1], k.dims[1], q.dims[2], offset is not None)
     more = f", q_offset = {offset}" if offset is not None else ""
     mask = rules.mask()
     if rng.random() < 0.4:
@@ -207,7 +207,7 @@ def logits(b, ids):
     return b.rng.choice([text, text, f"3.0 * tanh({text} / 3.0)"]), n
 
 
-@op(1)
+@op(2)
 def losses(b):
     ids = ids_of(b)
     if not ids:

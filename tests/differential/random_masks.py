@@ -5,10 +5,10 @@ from random_values import INTS, Value
 
 
 class Rules:
-    """|body| makes the entry; |rows|, |keys| and |heads| are dims of q [B, S, H, ..] and k [B, T, K, ..]; |offset|: queries have one, so q is no row of a tensor."""
+    """|body| makes the entry; |batch|, |rows|, |keys| and |heads| are dims of q [B, S, H, ..] and k [B, T, K, ..]; |offset|: queries have one, so q is no row of a tensor."""
 
-    def __init__(self, body, rows, keys, heads, offset):
-        self.body, self.rng, self.rows, self.keys, self.heads, self.offset = body, body.rng, rows, keys, heads, offset
+    def __init__(self, body, batch, rows, keys, heads, offset):
+        self.body, self.rng, self.batch, self.rows, self.keys, self.heads, self.offset = body, body.rng, batch, rows, keys, heads, offset
         self.captures, self.declarations = [], []
 
     def capture(self, wanted):
@@ -43,7 +43,7 @@ class Rules:
 
     def row_int(self):
         """An int of a query's or key's row, for both sides of a comparison."""
-        c = self.capture(lambda v: v.dtype in INTS and v.dims == ("B", self.keys))
+        c = self.capture(lambda v: v.dtype in INTS and v.dims == (self.batch, self.keys))
         if not c:
             return None
         if self.keys == self.rows and not self.offset:
@@ -63,22 +63,22 @@ class Rules:
         if kind == 0:
             text = self.row_int() or text
         elif kind == 1:
-            c = self.capture(lambda v: v.dtype == "bool" and v.dims == ("B", self.keys))
+            c = self.capture(lambda v: v.dtype == "bool" and v.dims == (self.batch, self.keys))
             text = f"{c[0]}[b, k]" if c else text
         elif kind == 2:
-            c = self.capture(lambda v: v.dtype == "i32" and v.dims == ("B",))
+            c = self.capture(lambda v: v.dtype == "i32" and v.dims == (self.batch,))
             text = f"k < {w} + {c[0]}[b]" if c else text
         elif kind == 3:
             t = self.table()
             text = f"{t} != 1" if t else text
         elif kind == 4:
-            c = self.capture(lambda v: v.is_float() and v.exact and v.dims in ((self.heads,), ("B", self.keys)))
+            c = self.capture(lambda v: v.is_float() and v.exact and v.dims in ((self.heads,), (self.batch, self.keys)))
             text = (f"{c[0]}[h] < 0.5" if len(c[1].dims) == 1 else f"{c[0]}[b, k] > -0.5") if c else text
         elif kind == 5:
             c = self.number("i32", self.body.ints)
             text = rng.choice([f"q - k < {w} + {c}", f"k <= q + {c}", f"(q + k) % {n} != {c} % {n}"]) if c else text
         elif kind == 6:  # of one captured tensor at an index that another one gives
-            c, d = self.capture(lambda v: v.dtype in INTS and v.dims == ("B", self.keys)), self.capture(lambda v: v.dtype in ("i32", "i64") and len(v.dims) == 1 and isinstance(v.dims[0], int))
+            c, d = self.capture(lambda v: v.dtype in INTS and v.dims == (self.batch, self.keys)), self.capture(lambda v: v.dtype in ("i32", "i64") and len(v.dims) == 1 and isinstance(v.dims[0], int))
             text = f"{d[0]}[abs({c[0]}[b, k]) % {d[1].dims[0]}] <= 1" if c and d else text
         return f"({text})"
 
@@ -89,7 +89,7 @@ class Rules:
             c = self.capture(lambda v: v.is_float() and v.dims == (self.heads,) and v.mag <= 10)
             return f"s + {c[0]}[h]" if c else "0.5 * s"
         if kind == 1:
-            c = self.capture(lambda v: v.is_float() and v.dims == ("B", self.keys) and v.mag <= 10)
+            c = self.capture(lambda v: v.is_float() and v.dims == (self.batch, self.keys) and v.mag <= 10)
             return f"s - {c[0]}[b, k]" if c else "s + 0.25"
         if kind == 2:
             t = self.table()

@@ -344,6 +344,10 @@ def softmaxes(b):
 @op(2)
 def gathers(b):
     ids = b.pick(lambda v: v.dtype in ("i32", "i64") and 1 <= len(v.dims) <= 2)
+    rows = b.pick(lambda v: v.dims and b.row_dim(v) <= 1) if not ids or b.rng.random() < 0.2 else None
+    if rows:
+        ids = rows.named(f"position({rows.name})")
+        ids.dims, ids.limit = rows.dims[: b.row_dim(rows) + 1], 0
     if not ids:
         return
     n, d, dtype = ids.limit or b.rng.choice([2, 7, 20]), width(b), b.float_type()
@@ -361,13 +365,13 @@ def gathers(b):
         value.weight = value.weak = False
 
 
-@op(1)
+@op(2)
 def parameters(b):
     """Tables, vectors and matrices that other statements may take as weights, biases and tables."""
     n, d, dtype = width(b), width(b), b.float_type()
     dims = b.rng.choice([(n,), (n, d), (n, d), (3, d)])
     text = param(b, dims, dtype)
-    if b.shared and b.rng.random() < 0.3:  # one that is there, by its name
+    if b.shared and b.rng.random() < 0.5:  # one that is there, by its name
         text, dims, dtype = b.rng.choice(b.shared)
         text = f"{text[:-1]}, tie = true)"
     elif not b.loops:

@@ -66,7 +66,11 @@ class Scalars:
                     text = f"0.1 * ({i[0]})" if rng.random() < 0.7 else f"float({i[0]}) / 8"
                     return f"cast({text}, {self.dtype})" if self.dtype in HALVES else text, 0.2 * i[1]
             return self.number()
-        kind = rng.randrange(12)
+        kind = rng.randrange(13)
+        if kind == 12:
+            special = self.special()
+            if special:
+                return special
         if kind < 4:
             return self.unary(depth)
         if kind < 9:
@@ -80,6 +84,18 @@ class Scalars:
             return self.unary(depth)
         a, b = self.floats(depth - 1), self.floats(depth - 1)
         return f"(if {test} then {a[0]} else {b[0]})", max(a[1], b[1])
+
+    def special(self):
+        """Of what has no rounding errors, or of a list at an index."""
+        rng, leaf = self.rng, self.leaf(lambda v: v.is_float() and v.exact and v.mag <= 2)
+        if leaf and rng.random() < 0.6:
+            return rng.choice([(f"({leaf[0]} % 0.5)", 0.5), (f"({leaf[0]} // 0.25)", 9.0), (f"(-{leaf[0]} % -0.75)", 0.75)])
+        i = self.ints(1)
+        if not i:
+            return None
+        items = f"[{', '.join(str(rng.choice([0.5, -0.25, 1.5, 0.125, 1.0])) for _ in range(rng.randrange(1, 6)))}]"
+        text = f"{items}[abs({i[0]})]"  # beyond the end it is the last one
+        return (f"cast({text}, {self.dtype})" if self.dtype in HALVES else text), 1.5
 
     def small(self, depth):
         text, mag = self.floats(depth)
@@ -108,6 +124,10 @@ class Scalars:
         """None where there is no int among the leaves."""
         rng = self.rng
         leaf = self.leaf(lambda v: v.is_int())
+        exact = self.leaf(lambda v: v.is_float() and v.exact and v.mag <= 2) if rng.random() < 0.1 else None
+        if exact:
+            self.wide = True
+            return rng.choice([(f"floor(4.0 * {exact[0]})", 9), (f"ceil({exact[0]})", 3), (f"int(8.0 * {exact[0]})", 17)])
         if not leaf:
             return None
         x, m = leaf[0], leaf[1].mag
@@ -121,7 +141,7 @@ class Scalars:
             c = rng.choice([2, 3, 5, 7, 16])
             if rng.random() < 0.1:
                 self.wide = True
-                return f"(hash({x}, {other[0]}) % {c})", c
+                return rng.choice([f"(hash({x}, {other[0]}) % {c})", f"(hash({other[0]}, 3, {x}) % {c})"]), c
             return rng.choice([lambda: (f"({x} + {other[0]})", m + other[1]), lambda: (f"({x} - {other[0]})", m + other[1]), lambda: (f"min({x}, {other[0]})", max(m, other[1])),
                                lambda: (f"max({x}, {other[0]})", max(m, other[1])), lambda: (f"({x}) % {c} * ({other[0]}) // {c}", m + other[1] * c)])()
         c = rng.choice([2, 3, 5, 7, 16])
