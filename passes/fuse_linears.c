@@ -91,11 +91,10 @@ static bool same_angles(const chain *a, const chain *b) {
   return mlirValueEqual(operand(a->rope, 1), operand(b->rope, 1)) && mlirValueEqual(operand(a->rope, 2), operand(b->rope, 2));
 }
 
-// Whether |c| can travel in the message kernel of |first|. Its own inputs must be there before the exchange, and its result is used nowhere else: both hold, as
-// it ends there.
+// Whether |c|, of the same input and ending in the same exchange, can travel in the message kernel of |first|. Its own inputs must be there before the exchange, and its result is
+// used nowhere else: both hold, as it ends there.
 static bool joins(const uly_fuse *fuse, const chain *first, const chain *c) {
-  return !is_null(c->exchange) && mlirOperationEqual(first->exchange, c->exchange) && mlirValueEqual(operand(first->linear[0], 0), operand(c->linear[0], 0)) &&
-         same_angles(first, c) && same_weights(fuse, first->linear[0], c->linear[0]);
+  return !is_null(c->exchange) && same_angles(first, c) && same_weights(fuse, first->linear[0], c->linear[0]);
 }
 
 static bool is_linear_of(MlirOperation op, MlirValue x) { return is_kind(op, ULY_KIND_LINEAR) && mlirValueEqual(operand(op, 0), x); }
