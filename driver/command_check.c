@@ -1,25 +1,14 @@
-// `ulyc check`: what a spec declares, and with --at what it costs. Everything comes from the graph; nothing is compiled.
+// `ulyc check`: what a spec declares, and with --at what it costs. Types come from the graph; costs from the program that it becomes, of which no code is made.
 #include <errno.h>
 #include <inttypes.h>
 #include <strings.h>
 
 #include "driver/commands.h"
-#include "driver/estimate.h"
+#include "driver/costs.h"
 #include "frontend/graph_print.h"
 #include "runtime/base/escape.h"
 
-enum { N_COLUMNS = 4 };                                               // ranks 1, 2, 4, 8 of the first axis where --at does not name it
 static const int64_t most_rows = (int64_t)1 << 47, most_ranks = 4096; // what the runtime takes
-
-// "1234" or "1.2 MB", at most 12 characters
-static uly_str bytes_text(uly_arena *arena, int64_t bytes) {
-  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  if (bytes == ULY_SIZE_OVERFLOW) return ULY_STR("too large");
-  double value = (double)bytes;
-  int unit = 0;
-  for (; value >= 1000 && unit < 6; unit++) value /= 1000;
-  return unit ? uly_str_format(arena, "%.1f %s", value, units[unit]) : uly_str_format(arena, "%" PRId64 " B", bytes);
-}
 
 // ---- --at
 
@@ -78,7 +67,7 @@ static uly_status check_dims(uly_driver *d, const uly_graph *graph, const uly_gr
     if (v->op == ULY_OP_REPEAT) ULY_TRY(check_dims(d, graph, v->u.repeat.body, sizes));
     for (int32_t k = 0; k < v->type.rank; k++) {
       int64_t size;
-      if (uly_estimate_dim(v->type.dims[k], sizes, &size)) continue;
+      if (uly_costs_dim(v->type.dims[k], sizes, &size)) continue;
       uly_text dim = {.arena = d->arena};
       uly_dim_print(&dim, v->type.dims[k], graph->symbols);
       uly_str name = graph->symbols[v->type.dims[k].symbol];
@@ -88,77 +77,6 @@ static uly_status check_dims(uly_driver *d, const uly_graph *graph, const uly_gr
     }
   }
   return ULY_OK;
-}
-
-typedef struct columns { // one a number of ranks on the first axis
-  int64_t ranks[N_COLUMNS];
-  int n;
-} columns;
-
-// Rounded side by side; a single column has room for all digits.
-static void add_row(uly_driver *d, uly_str what, const int64_t *bytes, int n) {
-  uly_text_add(&d->out, "  %-38.*s", ULY_STR_ARG(what));
-  for (int i = 0; i < n; i++) {
-    uly_str text = bytes_text(d->arena, bytes[i]);
-    uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
-  }
-  if (n == 1 && bytes[0] >= 1000) uly_text_add(&d->out, " = %" PRId64 " B", bytes[0]);
-  uly_text_add(&d->out, "\n");
-}
-
-static void add_exchanges(uly_driver *d, const uly_graph *graph, const uly_graph_region *region, int axis, int64_t times, uly_sizes *sizes, const columns *cols,
-                          int64_t *total) {
-  for (int32_t i = 0; i < region->n_values; i++) {
-    const uly_graph_value *v = region->values[i];
-    int64_t bytes[N_COLUMNS], any = 0;
-    if (v->op == ULY_OP_REPEAT) add_exchanges(d, graph, v->u.repeat.body, axis, times * v->u.repeat.count, sizes, cols, total);
-    for (int c = 0; c < cols->n; c++) {
-      sizes->ranks[0] = cols->ranks[c];
-      bytes[c] = uly_estimate_sent(graph, v, axis, sizes);
-      any |= bytes[c];
-      bool fits =
-          bytes[c] >= 0 && total[c] >= 0 && !__builtin_mul_overflow(bytes[c], times, &bytes[c]) && !__builtin_add_overflow(total[c], bytes[c], &total[c]);
-      if (!fits) total[c] = bytes[c] = ULY_SIZE_OVERFLOW;
-    }
-    if (!any) continue;
-    uly_text what = {.arena = d->arena};
-    uly_text_add(&what, "line %u: %s", v->loc.line, uly_op_name(v->op));
-    if (graph->n_axes > 1) uly_text_add(&what, " over %.*s", ULY_STR_ARG(graph->axes[axis].name));
-    if (times > 1) uly_text_add(&what, ", %" PRId64 " times", times);
-    add_row(d, uly_text_str(&what), bytes, cols->n);
-  }
-}
-
-static void add_sent(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry, int axis, uly_sizes *sizes, const columns *cols) {
-  int64_t total[N_COLUMNS] = {0}, saved = sizes->ranks[0];
-  add_exchanges(d, graph, &entry->body, axis, 1, sizes, cols, total);
-  sizes->ranks[0] = saved;
-  uly_str what = graph->n_axes > 1 ? uly_str_format(d->arena, "sent by the busiest rank over %.*s", ULY_STR_ARG(graph->axes[axis].name))
-                                   : ULY_STR("sent by the busiest rank");
-  add_row(d, what, total, cols->n);
-}
-
-static void add_costs(uly_driver *d, const uly_graph *graph, const uly_graph_entry *entry, uly_sizes *sizes) {
-  columns cols = {{1, 2, 4, 8}, graph->n_axes ? N_COLUMNS : 1};
-  int64_t parameters[N_COLUMNS], activations[N_COLUMNS], others = 1;
-  for (int a = 1; a < graph->n_axes; a++) {
-    if (!sizes->ranks[a]) sizes->ranks[a] = 1;
-    others *= sizes->ranks[a];
-  }
-  if (graph->n_axes && sizes->ranks[0]) cols = (columns){{sizes->ranks[0]}, 1};
-  uly_text_add(&d->out, "\n  at %-35s", d->args.value[ULY_OPTION_AT]);
-  for (int c = 0; c < cols.n; c++) {
-    int64_t ranks = cols.ranks[c] * others;
-    uly_str text = uly_str_format(d->arena, "%" PRId64 " rank%s", ranks, ranks == 1 ? "" : "s");
-    uly_text_add(&d->out, " %11.*s", ULY_STR_ARG(text));
-    if (graph->n_axes) sizes->ranks[0] = cols.ranks[c];
-    parameters[c] = uly_estimate_parameters(entry);
-    activations[c] = uly_estimate_activations(d->arena, graph, entry, sizes);
-  }
-  uly_text_add(&d->out, "\n");
-  add_row(d, ULY_STR("parameters, each rank"), parameters, cols.n);
-  add_row(d, ULY_STR("activations, each rank, at most"), activations, cols.n);
-  for (int a = 0; a < graph->n_axes; a++) add_sent(d, graph, entry, a, sizes, &cols);
 }
 
 // ---- declarations
@@ -175,7 +93,7 @@ static void count_parameters(const uly_graph_region *region, int64_t *count, int
     if (v->op == ULY_OP_REPEAT) count_parameters(v->u.repeat.body, count, elements);
     if (v->op != ULY_OP_PARAM) continue;
     *count += v->u.param.n_names;
-    *elements += v->u.param.n_names * uly_estimate_elements(&v->type, &none);
+    *elements += v->u.param.n_names * uly_costs_elements(&v->type, &none);
   }
 }
 
@@ -206,9 +124,44 @@ static void add_entry(uly_driver *d, const uly_graph *graph, const uly_graph_ent
     uly_text_add(&d->out, "\n");
   }
   count_parameters(&entry->body, &count, &elements);
-  uly_str size = bytes_text(d->arena, uly_estimate_parameters(entry));
+  uly_str size = uly_costs_bytes_text(d->arena, uly_costs_parameters(entry));
   uly_text_add(&d->out, "  %" PRId64 " parameter%s, %" PRId64 " elements, %.*s\n", count, count == 1 ? "" : "s", elements, ULY_STR_ARG(size));
   add_parameters(d, graph, &entry->body);
+}
+
+// The tables of the program; false where there is none, as no code exists yet for what the spec uses.
+static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_tables, bool *out_has) {
+  uly_lower_options options = {.source_name = uly_str_of(d->args.operands[0]), .level = 2, .print_to = stdout};
+  const uly_blob *blob = NULL;
+  uly_error error = {0};
+  void *function;
+  *out_has = graph->n_unsupported == 0;
+  if (!*out_has) return ULY_OK;
+  uly_driver_keep_last_ir(d, &options);
+  ULY_TRY(uly_driver_lower(d, "uly_lower_tables", &function));
+  ULY_TRY(((uly_lower_tables_fn *)(uintptr_t)function)(d->arena, graph, &options, &d->diags, &blob));
+  uly_status status = uly_tables_read(blob, blob->bytes, &error, out_tables);
+  if (status != ULY_OK) uly_text_add(&d->error, "%s", error.text);
+  return status;
+}
+
+static uly_status add_costs(uly_driver *d, const uly_graph *graph, uly_sizes *sizes) {
+  uly_tables tables = {0};
+  bool has;
+  ULY_TRY(lower(d, graph, &tables, &has));
+  for (int32_t a = 1; a < graph->n_axes; a++)
+    if (!sizes->ranks[a]) sizes->ranks[a] = 1;
+  uly_status status = ULY_OK;
+  for (int32_t i = 0; i < graph->n_entries && status == ULY_OK; i++) {
+    if (i) uly_text_add(&d->out, "\n");
+    add_entry(d, graph, &graph->entries[i]);
+    if (has)
+      status = uly_costs_add(d, graph, &graph->entries[i], &tables, sizes);
+    else
+      uly_text_add(&d->out, "\n  at %s: not known, as the spec uses what is not compiled yet (--unsupported)\n", d->args.value[ULY_OPTION_AT]);
+  }
+  uly_tables_free(&tables);
+  return status;
 }
 
 static void add_unsupported(uly_driver *d, const uly_graph *graph) {
@@ -228,13 +181,11 @@ uly_status uly_command_check(uly_driver *d) {
     add_unsupported(d, graph);
     return ULY_OK;
   }
-  for (int32_t i = 0; i < graph->n_entries; i++) {
-    uly_sizes own = sizes;
-    if (sizes.ranks) own.ranks = uly_arena_copy(d->arena, sizes.ranks, sizeof *sizes.ranks * ((size_t)graph->n_axes + 1));
-    if (sizes.symbols) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, &sizes));
+  for (int32_t i = 0; i < graph->n_entries && sizes.symbols; i++) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, &sizes));
+  if (sizes.symbols) ULY_TRY(add_costs(d, graph, &sizes));
+  for (int32_t i = 0; i < graph->n_entries && !sizes.symbols; i++) {
     if (i) uly_text_add(&d->out, "\n");
     add_entry(d, graph, &graph->entries[i]);
-    if (sizes.symbols) add_costs(d, graph, &graph->entries[i], &own);
   }
   if (d->args.given[ULY_OPTION_TYPES]) {
     uly_text_add(&d->out, "\n");

@@ -7,9 +7,10 @@
 
 #include "frontend/diag.h"
 #include "frontend/graph.h"
+#include "runtime/abi.h"
 
 #define ULY_LOWER_LIBRARY "libulyc_lower.so"
-#define ULY_LOWER_ABI 2
+#define ULY_LOWER_ABI 3
 
 typedef struct uly_lower_options {
   uly_str source_name, source;                   // the spec, for diagnostics and for the model's notes
@@ -26,6 +27,8 @@ typedef struct uly_lower_options {
 // The spec's entries as a model.so at |options->output|, which the caller made and will put into place. What the user can mend is added to |diags|;
 // |error| gets a sentence about anything else.
 typedef uly_status uly_lower_compile_fn(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_text *error);
+// The tables of that model, in |arena|: all that sizes depend on, made without code.
+typedef uly_status uly_lower_tables_fn(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, const uly_blob **out_blob);
 // `ulyc opt`: passes over the IR text in |path| ("-": standard input), which is printed to |options->print_to|. Diagnostics go to standard error. Returns the exit code.
 typedef int uly_lower_opt_fn(const char *path, const uly_lower_options *options);
 // ULY_LOWER_ABI of the library: driver and library are built together, and say so when they are not.
@@ -35,6 +38,7 @@ typedef int uly_lower_abi_fn(void);
 typedef const char *uly_lower_versions_fn(void);
 
 uly_lower_compile_fn uly_lower_compile;
+uly_lower_tables_fn uly_lower_tables;
 uly_lower_opt_fn uly_lower_opt;
 uly_lower_abi_fn uly_lower_abi;
 uly_lower_versions_fn uly_lower_versions;

@@ -29,7 +29,8 @@ static uly_pipeline_options pipeline_options(const uly_lower_options *o) {
 }
 
 // The program that the passes make; NULL, with the IR printed, where no code is wanted.
-static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, uly_program **out_program) {
+static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, bool wants_program, uly_diags *diags,
+                             uly_program **out_program) {
   uly_pipeline_options passes = pipeline_options(options);
   uly_ir *ir = uly_ir_create(arena, diags);
   ir->graph = graph;
@@ -37,7 +38,7 @@ static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly
   MlirModule module = uly_ir_module_create(ir);
   MlirOperation op = mlirModuleGetOperation(module);
   uly_status status = uly_pipeline_run(ir, module, &passes);
-  if (status == ULY_OK && options->output)
+  if (status == ULY_OK && wants_program)
     *out_program = uly_emit(ir, op);
   else if (status == ULY_OK)
     uly_ir_print(op, options->print_to);
@@ -75,7 +76,7 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
   if (target->program)
     program = target->program(arena, graph, diags);
   else
-    ULY_TRY(run_passes(arena, graph, options, diags, &program));
+    ULY_TRY(run_passes(arena, graph, options, options->output, diags, &program));
   if (diags->n_errors) return ULY_INVALID_INPUT;
   if (!program) return ULY_OK;
   uly_text printed = {.arena = arena};
@@ -83,6 +84,15 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
   uly_program_set_source(program, options->source_name, target->program ? options->source : (uly_str){"", 0}, uly_text_str(&printed));
   uly_codegen_options codegen = {.march = options->march, .object.passes = options->level < 2 ? few_passes : NULL};
   return target->write(program, &codegen, options->output, error);
+}
+
+uly_status uly_lower_tables(uly_arena *arena, const uly_graph *graph, const uly_lower_options *options, uly_diags *diags, const uly_blob **out_blob) {
+  uly_program *program = NULL;
+  LLVMInstallFatalErrorHandler(give_up);
+  ULY_TRY(run_passes(arena, graph, options, true, diags, &program));
+  if (diags->n_errors || !program) return ULY_INVALID_INPUT;
+  *out_blob = uly_program_blob(program, NULL, 0);
+  return ULY_OK;
 }
 
 int uly_lower_opt(const char *path, const uly_lower_options *options) {

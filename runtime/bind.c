@@ -96,13 +96,17 @@ static uly_status count_threads(const uly_bound *b, int wanted, uly_error *error
   return ULY_OK;
 }
 
+uly_status uly_bind_sizes(uly_bound *b, uly_error *error) {
+  ULY_TRY(eval_nodes(b, error));
+  ULY_TRY(check_shapes(b, error));
+  return pick_variant(b, error);
+}
+
 static uly_status make(uly_bound *b, const uly_bind_options *options, uly_error *error) {
   const uly_device_ops *ops;
   int threads = 1;
   double log = 0;
-  ULY_TRY(eval_nodes(b, error));
-  ULY_TRY(check_shapes(b, error));
-  ULY_TRY(pick_variant(b, error));
+  ULY_TRY(uly_bind_sizes(b, error));
   ULY_TRY(uly_bind_plan(b, error));
   ULY_TRY(uly_device_find(options->device && *options->device ? options->device : uly_env_text(ULY_ENV_DEVICE), error, &ops));
   ULY_TRY(count_threads(b, options->threads, error, &threads));

@@ -75,6 +75,8 @@ void uly_bind_abort(uly_bound *bound, const char *reason);
 // Ranks on each axis where |given| says how many some have, 0 elsewhere: the first of those has what is left of |n_ranks|, the others have one. ULY_INVALID_ARGUMENT: that is not |n_ranks|.
 ULY_MUST_USE uly_status uly_grid_settle(const uly_tables *tables, const int32_t *given, int n_ranks, uly_error *error, int32_t *out_sizes);
 void uly_grid_text(const uly_tables *tables, const int32_t *sizes, char *out, size_t bytes); // "sp=3,dp=2", without axes of size 0
+// bind.c: all sizes at all ranks, and the variant of the entry that runs at these.
+ULY_MUST_USE uly_status uly_bind_sizes(uly_bound *bound, uly_error *error);
 // bind_check.c: do the ranks agree? Each rank also brings how it fares itself.
 ULY_MUST_USE uly_status uly_bind_agree(uly_bound *bound, uly_status own, uly_error *error);
 ULY_MUST_USE uly_status uly_bind_agree_plan(uly_bound *bound, uly_status own, uly_error *error);
