@@ -1,7 +1,7 @@
 // Times linear layers: best whole call of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate.
 //   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope|loss] [dtype=f32|bf16|f16] [segments=1] [ms=300] M,K,N …
-// For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak, and with
-// another dtype of x, weights and result its rate over that of f32, which runs in turns with it.
+// For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak, and of another dtype of x, weights and
+// result its rate over that of f32, of another kind its rate over that of plain, which runs in turns with it.
 #include "bench/linear_kernels.h"
 
 #include <inttypes.h>
@@ -31,7 +31,6 @@ typedef struct options {
 } options;
 
 typedef struct layer {
-  uly_dtype dtype;
   void *x, *w[2], *packed, *y;
   float *cosine, *sine, *bias, *residual;
   int32_t *labels;
@@ -42,13 +41,16 @@ typedef struct layer {
   int64_t columns; // of the result
 } layer;
 
-static int64_t panels(const options *o, int64_t columns) {
+// Sets what the templates take as constants. Returns the panels of the weights.
+static int64_t set_constants(const options *o, int64_t k, int64_t columns) {
   static const uly_gemm_mode modes[] = {
 #define X(name, mode, epilogue) mode,
     LINEAR_KINDS(X)
 #undef X
   };
   bool rope = o->kind == LINEAR_rope;
+  uly_gemm_x_dtype = uly_gemm_w_dtype = uly_gemm_part_dtype[0] = uly_pack_dtype = o->dtype;
+  uly_gemm_k = uly_pack_k = k;
   uly_gemm_part_n_groups[0] = rope ? columns / LINEAR_HEAD : 1;
   uly_gemm_part_group[0] = uly_pack_group = rope ? LINEAR_HEAD : columns;
   return uly_part_panels(modes[o->kind], uly_gemm_part_n_groups[0], uly_pack_group, rope ? LINEAR_HEAD : 0);
@@ -64,21 +66,16 @@ static void *numbers(uly_dtype dtype, int64_t n) {
   return halves;
 }
 
-static void set_dtype(uly_dtype dtype) { uly_gemm_x_dtype = uly_gemm_w_dtype = uly_gemm_part_dtype[0] = uly_pack_dtype = dtype; }
 
-// Elements of a row of the result; those of a loss are f32.
-static int64_t row_width(const options *o, int64_t columns) { return o->kind == LINEAR_loss ? uly_nll_row(uly_nll_tiles(columns)) : columns; }
-
-static layer make_layer(const options *o, uly_dtype dtype, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
-  layer l = {.dtype = dtype, .columns = o->kind == LINEAR_silu ? n / 2 : n};
-  set_dtype(dtype);
-  uly_gemm_k = uly_pack_k = k;
-  int64_t n_panels = panels(o, l.columns);
+static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
+  layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
+  uly_dtype dtype = o->dtype;
+  int64_t n_panels = set_constants(o, k, l.columns);
   l.x = numbers(dtype, m * k);
   l.w[0] = numbers(dtype, l.columns * k);
   l.w[1] = numbers(dtype, l.columns * k);
   l.packed = pool_floats(n_panels * uly_panel_bytes(k, uly_dtype_bytes(dtype)) / 4, 1);
-  l.y = pool_floats(m * row_width(o, l.columns), 1);
+  l.y = pool_floats(m * (o->kind == LINEAR_loss ? uly_nll_row(uly_nll_tiles(l.columns)) : l.columns), 1);
   l.cosine = pool_floats(m * LINEAR_HEAD / 2, 1);
   l.sine = pool_floats(m * LINEAR_HEAD / 2, 1);
   l.bias = pool_floats(n, 1);
@@ -112,12 +109,12 @@ static void set_call(layer *l, const options *o, int64_t m, int64_t k) {
   l->v[ULY_GEMM_BATCH] = 1;
   l->v[ULY_GEMM_ROPE_S] = LINEAR_HEAD / 2;
   l->v[ULY_GEMM_LABELS_S] = 1;
-  l->v[ULY_GEMM_OUT_S] = row_width(o, l->columns);
+  l->v[ULY_GEMM_OUT_S] = o->kind == LINEAR_loss ? 1 : l->columns;
   l->v[LINEAR_RESIDUAL_S] = l->columns;
   for (int i = 0; i < LINEAR_N_OPS; i++) l->op[i] = (uly_arg){&l->p[i], 1};
   for (int i = 0; i < LINEAR_N_VALS; i++) l->val[i] = &l->v[i];
   for (int i = 0; i < segments; i++) {
-    l->x_p[i] = (char *)l->x + m * (k / segments) * i * uly_dtype_bytes(l->dtype);
+    l->x_p[i] = (char *)l->x + m * (k / segments) * i * uly_dtype_bytes(o->dtype);
     l->x_s[i] = i == segments - 1 ? k - k / segments * i : k / segments;
   }
   l->op[ULY_GEMM_X] = (uly_arg){l->x_p, segments};
@@ -127,40 +124,45 @@ static void set_call(layer *l, const options *o, int64_t m, int64_t k) {
 static double larger(double a, double b) { return a > b ? a : b; }
 
 typedef struct run {
+  options o;
   layer layer;
   uly_call call;
-  int64_t items;
+  int64_t k, items;
   double best;
 } run;
 
-static void start(run *r, const options *o, uly_dtype dtype, int64_t m, int64_t k, int64_t n) {
-  r->layer = make_layer(o, dtype, m, k, n, &r->items);
-  set_call(&r->layer, o, m, k);
+static void start(run *r, int64_t m, int64_t k, int64_t n) {
+  r->k = k;
+  r->layer = make_layer(&r->o, m, k, n, &r->items);
+  set_call(&r->layer, &r->o, m, k);
   r->call = (uly_call){.op = r->layer.op, .val = r->layer.val, .n_peers = 1};
   r->best = 1e9;
 }
 
-static void repeat(run *r, const options *o, int times) {
-  set_dtype(r->layer.dtype);
+static void repeat(run *r, int times) {
+  set_constants(&r->o, r->k, r->layer.columns);
   for (int i = 0; i < times; i++) {
-    double seconds = pool_run(o->level->gemm[o->kind], &r->call, r->items, NULL);
+    double seconds = pool_run(r->o.level->gemm[r->o.kind], &r->call, r->items, NULL);
     if (seconds < r->best) r->best = seconds;
   }
 }
 
 static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
-  static run runs[2]; // f32, and the other dtype
-  int n_runs = o->dtype == ULY_F32 ? 1 : 2;
+  static run runs[2]; // what is asked for, and what it is held against
+  bool halves = o->dtype != ULY_F32;
+  int n_runs = halves || o->kind != LINEAR_plain ? 2 : 1;
   double peak = 0, work = 2.0 * (double)m * (double)k * (double)n;
-  for (int i = 0; i < n_runs; i++) start(&runs[i], o, i ? o->dtype : ULY_F32, m, k, n);
+  runs[0].o = runs[1].o = *o;
+  if (halves) runs[1].o.dtype = ULY_F32;
+  else runs[1].o.kind = LINEAR_plain;
+  for (int i = 0; i < n_runs; i++) start(&runs[i], m, k, n);
   for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());
   for (double end = timing_now() + o->seconds * n_runs; runs[0].best == 1e9 || timing_now() < end;) {
     peak = larger(peak, pool_peak());
-    for (int i = 0; i < n_runs; i++) repeat(&runs[i], o, 3);
+    for (int i = 0; i < n_runs; i++) repeat(&runs[i], 3);
   }
-  const run *last = &runs[n_runs - 1];
-  printf("%" PRId64 " %" PRId64 " %" PRId64 " %.1f %.3f", m, k, n, work / last->best / 1e9, work / last->best / peak);
-  if (n_runs > 1) printf(" %.2f of f32", runs[0].best / last->best);
+  printf("%" PRId64 " %" PRId64 " %" PRId64 " %.1f %.3f", m, k, n, work / runs[0].best / 1e9, work / runs[0].best / peak);
+  if (n_runs > 1) printf(" %.3f of %s", runs[1].best / runs[0].best, halves ? "f32" : "plain");
   printf("\n");
   fflush(stdout);
   for (int i = 0; i < n_runs; i++) free_layer(&runs[i].layer);

@@ -177,8 +177,8 @@ static uly_operand set_stats(uly_call_builder *c, const uly_site *site, MlirOper
   uly_call_set_op(c, ULY_GEMM_LABELS, at.operand, ULY_READ);
   for (int32_t i = 0; i < labels.tensor.rank; i++) uly_call_set_val(c, ULY_GEMM_LABELS_S + i, at.stride[space->layout.order[i]]);
   uly_call_set_op(c, ULY_GEMM_OUT, stats, ULY_WRITE);
-  uly_call_set_val(c, ULY_GEMM_OUT_S, uly_mul(p, batch, row));
-  uly_call_set_val(c, ULY_GEMM_OUT_B, row);
+  uly_call_set_val(c, ULY_GEMM_OUT_S, batch);
+  uly_call_set_val(c, ULY_GEMM_OUT_B, uly_program_const(p, 1));
   return stats;
 }
 

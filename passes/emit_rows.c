@@ -112,15 +112,12 @@ bool uly_emit_nll_of(const uly_site *site, MlirOperation op, const uly_operand *
   int32_t rank = labels.tensor.rank;
   uly_space space = uly_space_along(e, &x, rank);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_NLL, ULY_NLL_N_OPS, ULY_NLL_N_VALS);
-  uint32_t rows = uly_rows_set_space(&c, &space), scratch = ULY_NONE;
+  uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.nll = (uly_nll_desc){.labels = labels.tensor.dtype, .ignore = uly_op_i64(op, "ignore", 0), .stats = stats != NULL};
-  if (stats) {
-    uly_call_set_op(&c, ULY_NLL_STATS, *stats, ULY_READ);
-  } else {
-    set_input(&c, site, op, &space, &c.desc->u.nll.in);
-    uint32_t tiles = uly_program_op(e->program, ULY_NODE_CDIV, c.vals[ULY_NLL_COLS].node, uly_program_const(e->program, ULY_NLL_TILE));
-    scratch = uly_scale(e->program, uly_add(e->program, tiles, uly_program_const(e->program, 1)), 2 * (int64_t)sizeof(float));
-  }
+  if (stats) uly_call_set_op(&c, ULY_NLL_STATS, *stats, ULY_READ);
+  else set_input(&c, site, op, &space, &c.desc->u.nll.in);
+  uint32_t tiles = uly_program_op(e->program, ULY_NODE_CDIV, c.vals[ULY_NLL_COLS].node, uly_program_const(e->program, ULY_NLL_TILE));
+  uint32_t scratch = uly_scale(e->program, uly_add(e->program, tiles, uly_program_const(e->program, 1)), 2 * (int64_t)sizeof(float));
   MlirValue result = uly_op_result(site->call, 0);
   uly_place at = uly_site_place(site, operand(op, 1)), to = uly_emit_dest(e, result);
   uly_emit_set_place(e, result, to);

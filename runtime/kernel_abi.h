@@ -186,11 +186,11 @@ enum uly_round_val { ULY_ROUND_COUNT, ULY_ROUND_N_VALS };                       
 
 // ---- NLL ------------------------------------------------------------------------------------------------------------------------------------
 // out[i0 … i4] = log Σ_c exp(x[i0 … i4, c]) − x[i0 … i4, labels[i0 … i4]], 0 where the label is the one to ignore. Another label outside [0, COLS) is ULY_FAULT_INDEX_RANGE and
-// gives 0. x is a hook; or a GEMM has made its statistics, dense by row: for each of T = cdiv(COLS, ULY_NLL_TILE) tiles of columns the
+// gives 0. x is a hook; or a GEMM has made its statistics [2 T + 1][rows], which no two items share lines of: for each of T = cdiv(COLS, ULY_NLL_TILE) tiles of columns the
 // largest element m, then for each tile Σ exp(x − m), then x at the label. Items: rows.
 enum { ULY_NLL_TILE = 64 };
 static inline int64_t uly_nll_tiles(int64_t cols) { return uly_cdiv(cols, ULY_NLL_TILE); }
-static inline int64_t uly_nll_row(int64_t tiles) { return 2 * tiles + 1; } // floats of a row of statistics
+static inline int64_t uly_nll_row(int64_t tiles) { return 2 * tiles + 1; } // floats of a row's statistics
 enum uly_nll_op { ULY_NLL_LABELS, ULY_NLL_STATS /* absent: x */, ULY_NLL_OUT, ULY_NLL_N_OPS };
 enum uly_nll_val {
   ULY_NLL_N0, ULY_NLL_N1, ULY_NLL_N2, ULY_NLL_N3, ULY_NLL_N4, ULY_NLL_COLS, // as ROWS has them
@@ -198,6 +198,6 @@ enum uly_nll_val {
   ULY_NLL_START_0 = ULY_NLL_OUT_0 + 5, ULY_NLL_DIM_0 = ULY_NLL_START_0 + 5, // as GATHER has them
   ULY_NLL_N_VALS = ULY_NLL_DIM_0 + 5
 };
-// Scratch, where x is a hook: a row of statistics.
+// Scratch: a row's statistics.
 
 #endif

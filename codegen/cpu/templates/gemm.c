@@ -169,6 +169,7 @@ ULY_INLINE int64_t label_of(const uly_call *call, place at) {
 _Static_assert(ULY_NLL_TILE == ULY_GEMM_TILE_PANELS * ULY_PANEL, "a tile of sums is a tile of statistics");
 ULY_INLINE void finish_loss(const uly_call *call, const uly_gemm_sums *sums) {
   int64_t column = sums->results[0].columns.column, left = uly_gemm_part_group[0] - column, tiles = uly_nll_tiles(uly_gemm_part_group[0]);
+  const int64_t rows = val(call, ULY_GEMM_ROWS) * val(call, ULY_GEMM_BATCH), tile = column / ULY_NLL_TILE;
   const float *c = sums->c;
   ULY_PLAIN
   for (int64_t i = 0; i < sums->n_rows; i++, c += sums->n_panels * ULY_PANEL) {
@@ -191,9 +192,9 @@ ULY_INLINE void finish_loss(const uly_call *call, const uly_gemm_sums *sums) {
       float all[ULY_NLL_TILE];
       ULY_UNROLL
       for (int j = 0; j < NLL_VECTORS; j++) vf_store(all + j * VL, x[j]);
-      stats[2 * tiles] = all[label];
+      stats[2 * tiles * rows] = all[label];
     }
-    nll_tile(x, &stats[column / ULY_NLL_TILE], &stats[tiles + column / ULY_NLL_TILE]);
+    nll_tile(x, &stats[tile * rows], &stats[(tiles + tile) * rows]);
   }
 }
 

@@ -9,7 +9,7 @@ ULY_CONST(int64_t, uly_nll_stats);
 
 typedef struct row {
   const uly_call *call;
-  int64_t i[5], cols;
+  int64_t i[5], cols, rows;
 } row;
 
 ULY_INLINE vf value(const row *r, int64_t c, int64_t n) { return uly_hook_nll_in(r->call, r->i[0], r->i[1], r->i[2], r->i[3], r->i[4], c, n); }
@@ -47,23 +47,32 @@ ULY_INLINE void find_stats(const row *r, float *stats) {
   }
 }
 
+ULY_INLINE void take_stats(const row *r, int64_t item, float *stats) {
+  const float *all = ptr(r->call, ULY_NLL_STATS);
+  ULY_PLAIN
+  for (int64_t i = 0; i < uly_nll_row(uly_nll_tiles(r->cols)); i++) stats[i] = all[i * r->rows + item];
+}
+
 ULY_INLINE float loss(const row *r, int64_t item) {
   int64_t label = label_of(r), tiles = uly_nll_tiles(r->cols);
+  float *stats = r->call->scratch;
   if (label == uly_nll_ignore) return 0.0f;
   if (label < 0 || label >= r->cols) {
     report_index(r->call, label, r->cols, ULY_NLL_START_0, 5, r->i);
     return 0.0f;
   }
   if (uly_nll_stats) {
-    const float *stats = (const float *)ptr(r->call, ULY_NLL_STATS) + item * uly_nll_row(tiles);
+    take_stats(r, item, stats);
     return nll_loss(stats, tiles, stats[2 * tiles]);
   }
-  find_stats(r, r->call->scratch);
-  return nll_loss(r->call->scratch, tiles, value(r, label, 1)[0]);
+  find_stats(r, stats);
+  return nll_loss(stats, tiles, value(r, label, 1)[0]);
 }
 
 ULY_KERNEL(uly_kernel_nll) {
-  row r = {.call = call, .cols = val(call, ULY_NLL_COLS)};
+  row r = {.call = call, .cols = val(call, ULY_NLL_COLS), .rows = 1};
+  ULY_UNROLL
+  for (int d = 0; d < 5; d++) r.rows *= val(call, ULY_NLL_N0 + d);
   for (int64_t item = call->lo; item < call->hi; item++) {
     int64_t at = item;
     ULY_UNROLL
