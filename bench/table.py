@@ -14,6 +14,7 @@ import compile_bench
 
 FOLDER = pathlib.Path(__file__).parent
 LINEAR = ["512,384,1536", "512,1536,384", "2048,1024,1024", "2048,2816,1024"]
+LOSS = ["512,384,8192", "512,768,50257"]
 failed = 0
 
 
@@ -52,6 +53,22 @@ def linear(build, ms, threads):
     for line in output(build, "linear_bench", f"threads={threads}", f"ms={ms}", *LINEAR).splitlines():
         m, k, n, rate, share = line.split()
         show(f"linear {m} x {k} x {n}, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "FMA peak", 0.90)
+
+
+def halves(build, ms, threads):
+    """The same work in bf16 and in f32, which take turns."""
+    for width, mask, rate, share in re.findall(r"Dh=(\d+) +(\w+) +bf16 +([\d.]+) GFLOP/s .* ([\d.]+) of f32", output(build, "attention_bench", f"threads={threads}", f"ms={ms}", "dtype=bf16")):
+        show(f"attention, {mask}, Dh {width}, bf16, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "f32", 0.95)
+    for line in output(build, "linear_bench", f"threads={threads}", f"ms={ms}", "dtype=bf16", *LINEAR).splitlines():
+        m, k, n, rate, _, share, *_ = line.split()
+        show(f"linear {m} x {k} x {n}, bf16, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "f32", 0.95)
+
+
+def loss(build, ms, threads):
+    """A linear whose logits go into a loss, and the same linear that writes them."""
+    for line in output(build, "linear_bench", f"threads={threads}", f"ms={ms}", "kind=loss", *LOSS).splitlines():
+        m, k, n, rate, _, share, *_ = line.split()
+        show(f"linear {m} x {k} x {n} with loss, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "without", 0.90)
 
 
 def exchange(build, ms):
@@ -105,6 +122,8 @@ def main():
         attention(args.build, args.ms, threads)
     for threads in counts:
         linear(args.build, args.ms, threads)
+    halves(args.build, args.ms, counts[-1])
+    loss(args.build, args.ms, counts[-1])
     exchange(args.build, args.ms)
     model(args.build, args.ms)
     if len(counts) > 1:
