@@ -101,6 +101,37 @@ def ranks(build, ms):
                 show(f"{name}, 2 ranks of one thread, {way}", f"{best[way]:.1f} ms", best["1 rank"] / best[way], "1 rank of 2", 0.93)
 
 
+def memory(build):
+    """Peak memory of ulyrun, against what has to be there."""
+    cases = [("MiniLM", "specs/minilm.spec", [(8, 1), (512, 1), (512, 2)]), ("a layer of Llama", "bench/llama_layer.spec", [(2048, 1), (16384, 1), (16384, 2)]),
+             ("GPT-2", "specs/gpt2.spec", [(64, 1), (1024, 1), (1024, 2)])]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, spec, sizes in cases:
+            model = f"{folder}/model.so"
+            subprocess.run([f"{build}/bin/ulyc", FOLDER.parent / spec, "-o", model], check=True)
+            for length, n in sizes:
+                text = output(build, "memory_bench", f"model={model}", f"s={length}", f"ranks={n}", f"folder={build}")
+                peak, need = re.search(r"peak ([\d.]+) MiB, needed ([\d.]+)", text).groups()
+                show(f"memory of {name}, S {length}, {n} rank{s(n)}", f"{peak} MiB", float(peak) / float(need), f"{need} MiB", 1.1, below=True)
+
+
+def loading(build, threads):
+    """Time to the first result of a Llama with 8 billion bf16 parameters: load and bind whole, packing with two layers."""
+    with tempfile.TemporaryDirectory() as folder:
+        spec, model = pathlib.Path(folder) / "llama.spec", f"{folder}/model.so"
+        spec.write_text((FOLDER / "llama_8b.spec").read_text().replace("\ndtype f32", "\ndtype bf16"))
+        subprocess.run([f"{build}/bin/ulyc", spec, "-o", model], check=True)
+        text = output(build, "load_bench", f"model={model}", "pack=0", f"folder={build}")
+        seconds = re.search(r"load and bind ([\d.]+) s", text)[1]
+        show("load and bind of a Llama 8B, without packing", f"{seconds} s", float(seconds) / 0.2, "0.2 s", 1, below=True)
+        for dtype in "f32", "bf16":
+            spec.write_text((FOLDER / "llama_8b.spec").read_text().replace("\ndtype f32", f"\ndtype {dtype}"))
+            subprocess.run([f"{build}/bin/ulyc", spec, "-D", "L=2", "-D", "V=32000", "-o", model], check=True)
+            text = output(build, "load_bench", f"model={model}", f"threads={threads}", f"folder={build}")
+            rate, ratio = re.search(r" at ([\d.]+) GB/s, .* ratio ([\d.]+)", text).groups()
+            show(f"packing of two of its layers, {dtype}, {threads} thread{s(threads)}", f"{rate} GB/s", float(ratio), "a copy", 0)
+
+
 def compiling(build):
     for name, seconds, target, mib, most in compile_bench.measure(build, 5):
         show(name, f"{seconds:.3f} s", seconds / target, f"{target:g} s", 1, below=True)
@@ -128,6 +159,8 @@ def main():
     model(args.build, args.ms)
     if len(counts) > 1:
         ranks(args.build, args.ms)
+    memory(args.build)
+    loading(args.build, counts[-1])
     compiling(args.build)
     if args.python:
         subprocess.run([FOLDER / "peers.py", args.build, "--python", args.python, "--ms", str(args.ms), "--pictures"], check=True)

@@ -5,7 +5,8 @@
 #include "runtime/arena_plan.h"
 #include "runtime/bound.h"
 
-// Stretch numbers: 0 is the arena, 1 + a what peers of axis a write to.
+// Stretch numbers: 0 is the arena, 1 + a what peers of axis a write to. The arena lies behind the largest of those (uly_bound.home), and where buffers there do not live: a buffer
+// that peers write to lives from its POST on, and until they know of that they write nothing.
 enum { UNUSED = -1, ARENA = 0 };
 
 typedef struct use {
@@ -59,21 +60,27 @@ static uly_status largest(uly_bound *b, uint32_t i, uly_error *error) {
   return ULY_OK;
 }
 
-static uly_status plan_stretch(uly_bound *b, const use *uses, int stretch, uly_block *blocks, uly_error *error) {
+// Lays out what axis |axis| receives, −1: nothing, and with |arena| what only this rank touches too, behind it and wherever that is free.
+static uly_status plan_stretch(uly_bound *b, const use *uses, int axis, bool arena, uly_block *blocks, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
   uint32_t n = 0;
+  int64_t bytes, received;
   for (uint32_t i = 0; i < t->n_buffers; i++) {
-    if (uses[i].stretch != stretch) continue;
+    if (uses[i].stretch != 1 + axis && (uses[i].stretch != ARENA || !arena)) continue;
     ULY_TRY(largest(b, i, error));
     uly_block *k = &blocks[n++];
-    *k = (uly_block){.live_from = uses[i].always ? 0 : t->buffers[i].live_from, .live_to = uses[i].always ? UINT32_MAX : t->buffers[i].live_to};
+    *k = (uly_block){.live_from = uses[i].always ? 0 : t->buffers[i].live_from,
+                     .live_to = uses[i].always ? UINT32_MAX : t->buffers[i].live_to,
+                     .first = uses[i].stretch != ARENA};
     if (__builtin_mul_overflow(b->slot_bytes[i], (int64_t)t->buffers[i].slots, &k->bytes) || k->bytes > (int64_t)1 << 47)
       return uly_fail(error, ULY_OVERFLOW, "buffer %u needs %u slots of %lld bytes", i, t->buffers[i].slots, (long long)b->slot_bytes[i]);
   }
-  ULY_TRY(uly_arena_plan(blocks, n, error, stretch == ARENA ? &b->arena.bytes : &b->received[stretch - 1].bytes));
+  ULY_TRY(uly_arena_plan(blocks, n, error, &bytes, &received));
+  if (arena) b->arena.bytes = bytes - received;
+  if (axis >= 0) b->received[axis].bytes = received;
   n = 0;
   for (uint32_t i = 0; i < t->n_buffers; i++)
-    if (uses[i].stretch == stretch) b->offsets[i] = blocks[n++].offset;
+    if (uses[i].stretch == 1 + axis || (uses[i].stretch == ARENA && arena)) b->offsets[i] = blocks[n++].offset;
   return ULY_OK;
 }
 
@@ -87,8 +94,12 @@ static uly_status plan(uly_bound *b, use *uses, uly_block *blocks, uly_error *er
     uly_span steps = t->entries[b->entry].steps[phase];
     for (uint32_t i = steps.first; i < steps.first + steps.count; i++) ULY_TRY(use_step(b, uses, i, (uly_phase)phase, error));
   }
-  for (int stretch = ARENA; stretch <= (int)t->n_axes; stretch++) ULY_TRY(plan_stretch(b, uses, stretch, blocks, error));
-  return ULY_OK;
+  b->home = -1;
+  for (int a = 0; a < (int)t->n_axes; a++) {
+    ULY_TRY(plan_stretch(b, uses, a, false, blocks, error));
+    if (b->exchanges_on[a] && (b->home < 0 || b->received[a].bytes > b->received[b->home].bytes)) b->home = a;
+  }
+  return plan_stretch(b, uses, b->home, true, blocks, error);
 }
 
 uly_status uly_bind_plan(uly_bound *b, uly_error *error) {
@@ -107,14 +118,17 @@ uly_status uly_bind_plan(uly_bound *b, uly_error *error) {
   return status;
 }
 
+// Of the stretch of axis |axis|: what peers write to, and where the arena is with it, that too.
+static int64_t stretch_bytes(const uly_bound *b, int axis) { return b->received[axis].bytes + (axis == b->home ? b->arena.bytes : 0); }
+
 uly_status uly_bind_alloc(uly_bound *b, uly_error *error) {
-  ULY_TRY(b->device->ops->alloc(b->device, (size_t)b->arena.bytes, error, &b->arena.memory));
+  if (b->home < 0) ULY_TRY(b->device->ops->alloc(b->device, (size_t)b->arena.bytes, error, &b->arena.memory));
   for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
     uly_stretch *s = &b->received[a];
     if (!b->exchanges_on[a]) continue;
     s->peers = calloc((size_t)b->comms[a]->n_ranks, sizeof *s->peers);
     if (!s->peers) return uly_fail(error, ULY_EXHAUSTED, "no memory for %d peers", b->comms[a]->n_ranks);
-    if (!b->comms[a]->ops->mapped) ULY_TRY(b->device->ops->alloc(b->device, (size_t)s->bytes, error, &s->memory));
+    if (!b->comms[a]->ops->mapped) ULY_TRY(b->device->ops->alloc(b->device, (size_t)stretch_bytes(b, (int)a), error, &s->memory));
   }
   return ULY_OK;
 }
@@ -230,17 +244,18 @@ uly_status uly_bind_map(uly_bound *b, uly_error *error) {
     uly_stretch *s = &b->received[a];
     if (!b->exchanges_on[a]) continue;
     if (comm->ops->mapped) {
-      uly_status status = comm->ops->map(comm, (size_t)s->bytes, &s->memory, s->peers);
+      uly_status status = comm->ops->map(comm, (size_t)s->bytes, (size_t)stretch_bytes(b, (int)a), &s->memory, s->peers);
       if (status != ULY_OK) return uly_fail(error, status, "%s", comm->error);
     }
     uly_status status = comm->ops->open(comm, t->n_exchanges, t->program, &b->channels[a]);
     if (status != ULY_OK) return uly_fail(error, status, "%s", comm->error);
     b->opened[a] = true;
   }
+  void *arena = b->home < 0 ? b->arena.memory : b->received[b->home].memory;
   for (uint32_t i = 0; i < t->n_buffers; i++) {
     b->memory[i] = b->loaded->memory[i];
     if (b->loaded->memory[i]) b->slot_bytes[i] = b->loaded->slot_bytes[i];
-    if (b->offsets[i] >= 0 && !(t->buffers[i].flags & ULY_BUFFER_RECEIVE)) b->memory[i] = (unsigned char *)b->arena.memory + b->offsets[i];
+    if (b->offsets[i] >= 0 && !(t->buffers[i].flags & ULY_BUFFER_RECEIVE)) b->memory[i] = (unsigned char *)arena + b->offsets[i];
   }
   for (uint32_t x = 0; x < t->n_exchanges; x++)
     if (b->links[x].comm) b->memory[t->exchanges[x].receive] = (unsigned char *)b->received[t->exchanges[x].axis].memory + b->offsets[t->exchanges[x].receive];
@@ -248,16 +263,19 @@ uly_status uly_bind_map(uly_bound *b, uly_error *error) {
 }
 
 void uly_bind_unmap(uly_bound *b) {
-  bool busy = false;
+  bool busy = false; // with send buffers, which stand in the arena
+  for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
+    if (b->opened[a]) b->comms[a]->ops->close(b->comms[a], b->channels[a]);
+    busy = busy || (b->comms[a] && b->comms[a]->busy);
+  }
   for (uint32_t a = 0; a < b->loaded->tables.n_axes; a++) {
     uly_comm *comm = b->comms[a];
     uly_stretch *s = &b->received[a];
-    if (b->opened[a]) comm->ops->close(comm, b->channels[a]);
-    busy = busy || (comm && comm->busy);
-    if (s->memory && comm->ops->mapped)
-      comm->ops->unmap(comm, s->memory, s->peers, (size_t)s->bytes);
-    else if (s->memory && !comm->busy)
-      b->device->ops->free(b->device, s->memory, (size_t)s->bytes);
+    bool kept = !s->memory || ((int)a == b->home ? busy : comm->busy);
+    if (!kept && comm->ops->mapped)
+      comm->ops->unmap(comm, s->memory, s->peers, (size_t)s->bytes, (size_t)stretch_bytes(b, (int)a));
+    else if (!kept)
+      b->device->ops->free(b->device, s->memory, (size_t)stretch_bytes(b, (int)a));
     free(s->peers);
   }
   if (b->arena.memory && !busy) b->device->ops->free(b->device, b->arena.memory, (size_t)b->arena.bytes);

@@ -42,6 +42,7 @@ typedef struct uly_bound {
   uly_device *device;
 
   uly_stretch arena, received[ULY_MAX_AXES];
+  int home;            // the axis whose stretch the arena lies behind, in one piece; −1: it stands alone
   void **memory;       // [n_buffers]
   int64_t *slot_bytes; // [n_buffers]: the largest of any rank
   int64_t *offsets;    // [n_buffers] in its stretch, −1: not used

@@ -61,6 +61,30 @@ static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *er
   return ULY_OK;
 }
 
+static void mark_buffers(const uly_tables *t, uly_span steps, bool mark, bool *marks) {
+  for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
+    for (uint32_t k = 0; k < t->steps[i].operands.count; k++) {
+      const uly_operand *o = &t->operands[t->steps[i].operands.first + k];
+      if (o->kind == ULY_OPERAND_BUFFER) marks[o->index] = mark;
+    }
+}
+
+// What load steps alone use is not needed once they have run; where they run again, it is made again. Without memory for the marks nothing is freed.
+static void free_buffers(uly_loaded *loaded, uint32_t entry) {
+  const uly_tables *t = &loaded->tables;
+  bool *marks = calloc(t->n_buffers + (size_t)1, sizeof *marks);
+  if (!marks) return;
+  mark_buffers(t, t->entries[entry].steps[ULY_PHASE_LOAD], true, marks);
+  for (uint32_t e = 0; e < t->n_entries; e++)
+    for (int phase = ULY_PHASE_LOAD + 1; phase < ULY_N_PHASES; phase++) mark_buffers(t, t->entries[e].steps[phase], false, marks);
+  for (uint32_t b = 0; b < t->n_buffers; b++) {
+    if (!marks[b] || t->buffers[b].flags & ULY_BUFFER_CONSTANT) continue;
+    uly_pages_free(loaded->memory[b], (size_t)loaded->slot_bytes[b] * t->buffers[b].slots);
+    loaded->memory[b] = NULL;
+  }
+  free(marks);
+}
+
 static uly_status run_steps(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error) {
   uly_span steps = loaded->tables.entries[entry].steps[ULY_PHASE_LOAD];
   bool all_done = !watcher->see || loaded->n_binds > 1;
@@ -97,6 +121,7 @@ uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *devic
   uly_status status = fill_params(loaded, entry, error);
   if (status == ULY_OK) status = make_buffers(loaded, entry, error);
   if (status == ULY_OK) status = run_steps(loaded, entry, device, level, watcher, error);
+  if (status == ULY_OK) free_buffers(loaded, entry);
   pthread_mutex_unlock(&loaded->mutex);
   return status;
 }

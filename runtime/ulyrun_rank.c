@@ -8,7 +8,7 @@
 typedef struct part {
   ulyrt_shape shape;
   uly_ndarray local;
-  void *memory;
+  void *owned; // NULL where the part is a run of the whole array, and used there
 } part;
 
 typedef struct rank_run {
@@ -74,6 +74,29 @@ static void make_up(void *context, int64_t global, int64_t local, int64_t n) {
     uly_dtype_store(c->tensor->dtype, c->local, local + i, uly_random_input(c->key, (uint64_t)(global + i), c->tensor->dtype, c->tensor->id_limit));
 }
 
+// Whether the part is one run of the whole array; where that begins, elements.
+static bool is_run(const ulyrt_shape *s, int64_t *out_start) {
+  bool cut = false, run = true;
+  *out_start = 0;
+  for (int d = s->ndim - 1; d >= 0; d--) {
+    run = run && (!cut || s->local[d] == 1);
+    cut = cut || s->local[d] != s->dims[d];
+  }
+  for (int d = 0; d < s->ndim; d++) *out_start = *out_start * s->dims[d] + s->start[d];
+  return run;
+}
+
+// The tensor itself where its part is a run of it, else memory of its own.
+static uly_status place_part(const uly_job_tensor *t, part *p, char *whole, uly_error *error) {
+  int64_t start;
+  if (whole && p->local.bytes && is_run(&p->shape, &start)) {
+    p->local.data = whole + start * uly_dtype_bytes(t->dtype);
+    return ULY_OK;
+  }
+  p->local.data = p->owned = aligned_alloc(64, ((size_t)p->local.bytes + 64) & ~(size_t)63);
+  return p->owned ? ULY_OK : uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of %s", (long long)p->local.bytes, t->name);
+}
+
 static uly_status make_part(rank_run *r, int32_t i, uly_error *error) {
   const uly_job_tensor *t = &r->job->tensors[i];
   part *p = &r->parts[i];
@@ -83,19 +106,19 @@ static uly_status make_part(rank_run *r, int32_t i, uly_error *error) {
   p->local = (uly_ndarray){.dtype = t->dtype, .rank = p->shape.ndim};
   memcpy(p->local.dims, p->shape.local, sizeof p->shape.local);
   if (!uly_ndarray_size(t->dtype, p->local.rank, p->local.dims, &elements, &p->local.bytes)) return uly_fail(error, ULY_OVERFLOW, "%s is too large", t->name);
-  p->local.data = p->memory = aligned_alloc(64, ((size_t)p->local.bytes + 64) & ~(size_t)63);
-  if (!p->memory) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of %s", (long long)p->local.bytes, t->name);
-  copy c = {.local = p->memory, .bytes = uly_dtype_bytes(t->dtype), .tensor = t};
-  if (!t->is_output && t->source.kind == ULY_SOURCE_RANDOM) {
+  bool random = !t->is_output && t->source.kind == ULY_SOURCE_RANDOM;
+  char *whole = random ? NULL : (char *)(uintptr_t)(t->is_output ? t->array.data : t->input.array.data);
+  ULY_TRY(place_part(t, p, whole, error));
+  copy c = {.global = whole, .local = p->owned, .bytes = uly_dtype_bytes(t->dtype), .tensor = t};
+  if (random) {
     c.key = uly_random_key(t->source.seed, uly_str_of(t->name));
     walk(&p->shape, make_up, &c);
-  } else if (!t->is_output) {
-    c.global = (char *)(uintptr_t)t->input.array.data;
+  } else if (!t->is_output && p->owned) {
     walk(&p->shape, cut, &c);
   }
   const uly_dtype_info *info = uly_dtype_get(t->dtype);
   r->tensors[i] =
-      (ulyrt_tensor){.data = p->memory, .device = {1, 0}, .ndim = p->shape.ndim, .dtype = {info->dlpack_code, info->dlpack_bits, 1}, .shape = p->local.dims};
+      (ulyrt_tensor){.data = (void *)(uintptr_t)p->local.data, .device = {1, 0}, .ndim = p->shape.ndim, .dtype = {info->dlpack_code, info->dlpack_bits, 1}, .shape = p->local.dims};
   if (t->dtype == ULY_BOOL) r->tensors[i].dtype = ULYRT_BOOL;
   return ULY_OK;
 }
@@ -151,7 +174,7 @@ static uly_status collect(rank_run *r, int32_t i, uly_error *error) {
   }
   for (int64_t at = 0; status == ULYRT_OK && at < most; at += PIECE) {
     int64_t left = mine->local.bytes - at;
-    if (left > 0) memcpy(piece, (const char *)mine->memory + at, (size_t)(left < PIECE ? left : PIECE));
+    if (left > 0) memcpy(piece, (const char *)mine->local.data + at, (size_t)(left < PIECE ? left : PIECE));
     status = ulyrt_comm_all_gather(r->comm, piece, PIECE, pieces, &e);
     for (int32_t q = 0; status == ULYRT_OK && me == 0 && q < n; q++) {
       int64_t size = bytes;
@@ -179,7 +202,8 @@ static uly_status finish_outputs(rank_run *r, bool gather, uly_error *error) {
       ULY_TRY(collect(r, i, error));
       continue;
     }
-    copy c = {.global = (char *)(uintptr_t)t->array.data, .local = r->parts[i].memory, .bytes = uly_dtype_bytes(t->dtype)};
+    if (!r->parts[i].owned) continue;
+    copy c = {.global = (char *)(uintptr_t)t->array.data, .local = r->parts[i].owned, .bytes = uly_dtype_bytes(t->dtype)};
     walk(&r->parts[i].shape, paste, &c);
   }
   return ULY_OK;
@@ -229,7 +253,7 @@ void uly_job_run(const uly_job *job, ulyrt_comm *comm, bool gather, uly_rank_res
   out->status = (int32_t)status;
   snprintf(out->error, sizeof out->error, "%s", error.text);
   ulyrt_instance_destroy(r.instance);
-  for (int32_t i = 0; r.parts && i < job->n_tensors; i++) free(r.parts[i].memory);
+  for (int32_t i = 0; r.parts && i < job->n_tensors; i++) free(r.parts[i].owned);
   free(r.parts);
   free(r.tensors);
   out->done = true;

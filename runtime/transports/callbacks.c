@@ -127,12 +127,12 @@ static uly_status all_gather(uly_comm *comm, const void *mine, size_t bytes, voi
   return code ? host_failed(c, "all_gather", code) : ULY_OK;
 }
 
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
-  (void)bytes, (void)out_own, (void)out_peers;
+static uly_status map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
+  (void)shared, (void)bytes, (void)out_own, (void)out_peers;
   return uly_comm_fail(comm, ULY_UNSUPPORTED, "ranks that the host connects do not map memory");
 }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) { (void)comm, (void)own, (void)peers, (void)bytes; }
+static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) { (void)comm, (void)own, (void)peers, (void)shared, (void)bytes; }
 
 static uly_status open_channel(uly_comm *comm, uint32_t n_exchanges, const uint8_t program[32], uint32_t *out_channel) {
   callbacks *c = of(comm);

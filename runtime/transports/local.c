@@ -56,7 +56,8 @@ static region *region_create(group *g, size_t bytes, int users) {
   return r;
 }
 
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
+static uly_status map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
+  (void)shared;
   struct {
     void *memory;
     uint64_t bytes;
@@ -85,8 +86,8 @@ static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_p
   return status;
 }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
-  (void)own, (void)bytes;
+static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) {
+  (void)own, (void)shared, (void)bytes;
   group *g = of(comm)->group;
   pthread_mutex_lock(&g->mutex);
   for (int q = 0; q < comm->n_ranks; q++)

@@ -322,7 +322,7 @@ uly_status uly_mapped_all_gather(uly_comm *comm, const void *mine, size_t bytes,
 
 static void channel_free(uly_comm *comm, uly_mapped_channel *c) {
   if (!c) return;
-  if (c->own) comm->ops->unmap(comm, c->own, c->peers, c->block_bytes);
+  if (c->own) comm->ops->unmap(comm, c->own, c->peers, c->block_bytes, c->block_bytes);
   free(c->peers);
   free(c->epochs);
   free(c);
@@ -351,7 +351,7 @@ uly_status uly_mapped_open(uly_comm *comm, uint32_t n_exchanges, const uint8_t p
   uint8_t nothing = 0;
   uly_status status = gather(m, &nothing, 0, &nothing); // compares the log before memory is mapped
   void *own = NULL;
-  if (status == ULY_OK) status = comm->ops->map(comm, c->block_bytes, &own, c->peers);
+  if (status == ULY_OK) status = comm->ops->map(comm, c->block_bytes, c->block_bytes, &own, c->peers);
   c->own = own;
   if (status != ULY_OK) return channel_free(comm, c), status;
   uint32_t at = 0;

@@ -273,12 +273,12 @@ static uly_status wait_data(uly_comm *comm, uint32_t at, const uly_route *route)
   return ULY_OK;
 }
 
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
-  (void)bytes, (void)out_own, (void)out_peers;
+static uly_status map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
+  (void)shared, (void)bytes, (void)out_own, (void)out_peers;
   return uly_comm_fail(comm, ULY_UNSUPPORTED, "ranks of MPI do not map memory");
 }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) { (void)comm, (void)own, (void)peers, (void)bytes; }
+static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) { (void)comm, (void)own, (void)peers, (void)shared, (void)bytes; }
 
 // ---- life ----
 

@@ -5,15 +5,16 @@
 #include "runtime/base/pages.h"
 #include "runtime/transports/transport.h"
 
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
+static uly_status map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
+  (void)shared;
   *out_own = uly_pages_alloc(bytes);
   if (!*out_own) return uly_comm_fail(comm, ULY_EXHAUSTED, "no memory for %zu bytes of receive buffers", bytes);
   out_peers[0] = *out_own;
   return ULY_OK;
 }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
-  (void)comm, (void)peers;
+static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) {
+  (void)comm, (void)peers, (void)shared;
   uly_pages_free(own, bytes);
 }
 

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/pages.h"
 #include "runtime/transports/mapped.h"
 
 struct uly_shm_group {
@@ -202,20 +203,25 @@ static int create_memory(size_t bytes) {
   return -1;
 }
 
-static void *map_memory(int fd, size_t bytes) {
+// Maps |fd|, of |bytes|, at |at|, or anywhere where that is NULL.
+static void *map_memory(int fd, size_t bytes, void *at) {
   off_t size = lseek(fd, 0, SEEK_END);
   int seals = fcntl(fd, F_GET_SEALS);
   if (size < 0 || (size_t)size != bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return NULL;
-  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
 static size_t whole_pages(size_t bytes) { return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096; }
 
-static void unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
+// What lies behind the pages that are shared belongs to the own mapping.
+static size_t own_bytes(size_t shared, size_t bytes) { return bytes > whole_pages(shared) ? bytes : whole_pages(shared); }
+
+static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) {
   (void)own;
   for (int q = 0; q < comm->n_ranks; q++) {
-    if (peers[q]) munmap(peers[q], whole_pages(bytes));
+    if (q == comm->rank) uly_pages_free(peers[q], own_bytes(shared, bytes));
+    else if (peers[q]) munmap(peers[q], whole_pages(shared));
     peers[q] = NULL;
   }
 }
@@ -246,31 +252,36 @@ static uly_status wait_for_all(shm *s) {
 }
 
 // The gather in check_sizes also sees to it that no rank of the world sends descriptors of this memory while another still collects those of the last.
-static uly_status map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
+static uly_status map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
   shm *s = of(comm);
   char text[300];
   int fds[ULY_SHM_MAX_RANKS];
-  size_t size = whole_pages(bytes);
+  size_t size = whole_pages(shared);
   memset(out_peers, 0, sizeof *out_peers * (size_t)comm->n_ranks);
-  ULY_TRY(check_sizes(s, bytes));
-  int own = create_memory(size);
+  ULY_TRY(check_sizes(s, shared));
+  out_peers[comm->rank] = uly_pages_alloc(own_bytes(shared, bytes));
+  int own = out_peers[comm->rank] ? create_memory(size) : -1;
   if (own < 0) {
     snprintf(text, sizeof text, "rank %s has no memory for %zu bytes of receive buffers: %s", uly_comm_name(comm, comm->rank).text, bytes, strerror(errno));
+    unmap(comm, NULL, out_peers, shared, bytes);
     return fail_all(s, ULY_EXHAUSTED, text);
   }
   letter mine = {.kind = LETTER_MEMORY, .number = ++of(uly_comm_world(comm))->maps, .rank = uly_comm_member(comm, comm->rank), .bytes = size};
   uly_status status = swap_descriptors(s, &mine, own, fds);
   for (int q = 0; status == ULY_OK && q < comm->n_ranks; q++) {
-    out_peers[q] = map_memory(q == comm->rank ? own : fds[q], size);
-    if (out_peers[q]) continue;
-    snprintf(text, sizeof text, "rank %s cannot map %zu bytes of rank %s: %s", uly_comm_name(comm, comm->rank).text, bytes, uly_comm_name(comm, q).text,
+    void *memory = map_memory(q == comm->rank ? own : fds[q], size, out_peers[q]);
+    if (memory) {
+      out_peers[q] = memory;
+      continue;
+    }
+    snprintf(text, sizeof text, "rank %s cannot map %zu bytes of rank %s: %s", uly_comm_name(comm, comm->rank).text, shared, uly_comm_name(comm, q).text,
              strerror(errno));
     status = fail_all(s, ULY_EXHAUSTED, text);
   }
   close(own);
   close_all(fds, comm->n_ranks);
   if (status == ULY_OK) status = wait_for_all(s);
-  if (status != ULY_OK) unmap(comm, NULL, out_peers, bytes);
+  if (status != ULY_OK) unmap(comm, NULL, out_peers, shared, bytes);
   *out_own = out_peers[comm->rank];
   return status;
 }

@@ -45,10 +45,10 @@ typedef struct uly_route {
 typedef struct uly_comm_ops {
   const char *name;
   bool mapped;
-  // Memory that peers can map: collective, the same |bytes| on all ranks, zeroed, page-aligned. out_peers: where each rank's stands in this process (own included);
-  // not used where !mapped.
-  uly_status (*map)(uly_comm *comm, size_t bytes, void **out_own, void **out_peers);
-  void (*unmap)(uly_comm *comm, void *own, void **peers, size_t bytes);
+  // |bytes| of zeroed memory, page-aligned, of which peers can map the first |shared|, and perhaps more: collective, the same numbers on all ranks. out_peers: where each rank's
+  // stands in this process (own included); not used where !mapped.
+  uly_status (*map)(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers);
+  void (*unmap)(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes);
   // Everyone's record, in rank order. Collective; checks that all call it with equal |bytes|.
   uly_status (*all_gather)(uly_comm *comm, const void *mine, size_t bytes, void *out_all);
   // Announces how many exchanges the bind has: state for them is made here, so that nothing is allocated later. Collective. Returns a channel for this bind.

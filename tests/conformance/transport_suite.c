@@ -90,7 +90,7 @@ typedef struct traffic {
   size_t total;
 } traffic;
 
-enum { ROOM = 16384 };
+enum { ROOM = 16384, PRIVATE = 10000 };
 
 static void make_traffic(uly_comm *comm, traffic *t, int x) {
   int64_t send_at = 0, receive_at = 0;
@@ -118,8 +118,10 @@ static uly_status open_traffic(uly_comm *comm, traffic *t, int x) {
   t->send = calloc(1, ROOM);
   if (comm->ops->mapped) {
     void *own;
-    ULY_TRY(comm->ops->map(comm, ROOM, &own, t->peers));
+    ULY_TRY(comm->ops->map(comm, ROOM, ROOM + PRIVATE, &own, t->peers));
     t->own = own;
+    for (int i = 0; i < PRIVATE; i++)
+      if (t->own[ROOM + i]++ != 0) return uly_comm_fail(comm, ULY_MISMATCH, "memory behind what peers map is not zero, or not this rank's");
   } else {
     t->own = calloc(1, ROOM);
   }
@@ -128,7 +130,7 @@ static uly_status open_traffic(uly_comm *comm, traffic *t, int x) {
 }
 
 static void close_traffic(uly_comm *comm, traffic *t) {
-  if (comm->ops->mapped && t->own) comm->ops->unmap(comm, t->own, t->peers, ROOM);
+  if (comm->ops->mapped && t->own) comm->ops->unmap(comm, t->own, t->peers, ROOM, ROOM + PRIVATE);
   if (comm->busy) return;
   if (!comm->ops->mapped) free(t->own);
   free(t->send);

@@ -74,8 +74,8 @@ static long fake_syscall(long number, ...) {
   return 0;
 }
 
-static uly_status fake_map(uly_comm *comm, size_t bytes, void **out_own, void **out_peers) {
-  if (bytes > MAX_BLOCK) return ULY_EXHAUSTED;
+static uly_status fake_map(uly_comm *comm, size_t shared, size_t bytes, void **out_own, void **out_peers) {
+  if (shared > bytes || bytes > MAX_BLOCK) return ULY_EXHAUSTED;
   for (int q = 0; q < comm->n_ranks; q++) {
     out_peers[q] = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
     ULY_ASSERT(out_peers[q]);
@@ -85,8 +85,8 @@ static uly_status fake_map(uly_comm *comm, size_t bytes, void **out_own, void **
   return ULY_OK;
 }
 
-static void fake_unmap(uly_comm *comm, void *own, void **peers, size_t bytes) {
-  (void)own, (void)bytes;
+static void fake_unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) {
+  (void)own, (void)shared, (void)bytes;
   for (int q = 0; q < comm->n_ranks; q++) free(peers[q]);
 }
 

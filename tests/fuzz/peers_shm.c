@@ -62,7 +62,7 @@ void fuzz_shm(fuzz_input *in) {
   letter mine = {.kind = LETTER_MEMORY, .number = 1, .rank = 0, .bytes = 4096};
   if (swap_descriptors(&s, &mine, memory, fds) == ULY_OK) {
     for (int q = 1; q < RANKS; q++) {
-      void *p = map_memory(fds[q], 4096);
+      void *p = map_memory(fds[q], 4096, NULL);
       if (!p) continue;
       *(volatile char *)p = 1;
       munmap(p, 4096);

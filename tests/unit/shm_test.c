@@ -63,11 +63,11 @@ static uly_status work(uly_comm *comm, bool endless) {
   do {
     void *own, *peers[MAX];
     uint32_t channel;
-    ULY_TRY(comm->ops->map(comm, MAX * MESSAGE, &own, peers));
+    ULY_TRY(comm->ops->map(comm, MAX * MESSAGE, MAX * MESSAGE, &own, peers));
     ULY_TRY(comm->ops->open(comm, 1, program, &channel));
     for (int round = 0; round < ROUNDS; round++) ULY_TRY(exchange(comm, channel, own, peers, round));
     comm->ops->close(comm, channel);
-    comm->ops->unmap(comm, own, peers, MAX * MESSAGE);
+    comm->ops->unmap(comm, own, peers, MAX * MESSAGE, MAX * MESSAGE);
   } while (endless);
   return ULY_OK;
 }
