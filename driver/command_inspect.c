@@ -19,7 +19,8 @@ static void add_entry(uly_text *out, const uly_tables *t, const uly_entry *entry
   }
   uint32_t n_params = 0;
   for (uint32_t i = 0; i < entry->params.count; i++) n_params += t->tensors[t->indices[entry->params.first + i]].names.count;
-  uly_text_add(out, "  %u parameters, %u steps to load, %u to run\n", n_params, entry->steps[ULY_PHASE_LOAD].count, entry->steps[ULY_PHASE_FORWARD].count);
+  uly_text_add(out, "  %u parameters, %u steps to load, %u to run, %u values to see (--values)\n", n_params, entry->steps[ULY_PHASE_LOAD].count,
+               entry->steps[ULY_PHASE_FORWARD].count, entry->probes.count);
   for (uint32_t i = 0; i < entry->params.count; i++) {
     const uly_tensor *tensor = &t->tensors[t->indices[entry->params.first + i]];
     for (uint32_t n = 0; n < tensor->names.count; n++) {
@@ -87,10 +88,11 @@ uly_status uly_command_inspect(uly_driver *d) {
     uly_text_add(&d->error, "%s", error.text);
     return status;
   }
-  bool program = d->args.given[ULY_OPTION_PROGRAM], kernels = d->args.given[ULY_OPTION_KERNELS];
+  bool program = d->args.given[ULY_OPTION_PROGRAM], kernels = d->args.given[ULY_OPTION_KERNELS], values = d->args.given[ULY_OPTION_VALUES];
   add_head(&d->out, &tables, &note);
-  for (uint32_t i = 0; i < tables.n_entries && !program && !kernels; i++) add_entry(&d->out, &tables, &tables.entries[i]);
+  for (uint32_t i = 0; i < tables.n_entries && !program && !kernels && !values; i++) add_entry(&d->out, &tables, &tables.entries[i]);
   if (program) uly_program_print(&d->out, &tables);
+  if (values) uly_program_print_values(&d->out, &tables);
   for (uint32_t k = 0; k < tables.n_kernels && kernels; k++) add_kernel(&d->out, &tables, k);
   uly_tables_free(&tables);
   return ULY_OK;

@@ -151,18 +151,21 @@ static uint32_t cutting_axis(const uly_tables *t, uint32_t local, int *budget) {
   return axis != ULY_NONE ? axis : cutting_axis(t, n->b, budget);
 }
 
+// Dim |d| of several: its size, and the axis that cuts it into |local|.
+static void print_dim(uly_text *out, const uly_tables *t, uint32_t d, uint32_t size, uint32_t local) {
+  int budget = 1000;
+  uint32_t axis = local == size ? ULY_NONE : cutting_axis(t, local, &budget);
+  if (d) uly_text_add(out, ", ");
+  print_node(out, t, size);
+  if (axis >= t->n_axes) return;
+  uly_text_add(out, " over ");
+  uly_text_add_escaped(out, uly_tables_text(t, t->axes[axis].name));
+}
+
 void uly_program_print_tensor(uly_text *out, const uly_tables *t, const uly_tensor *tensor, uint32_t name) {
   print_name(out, t, name);
   uly_text_add(out, " %s[", uly_dtype_name((uly_dtype)tensor->dtype));
-  for (uint32_t d = 0; d < tensor->rank; d++) {
-    int budget = 1000;
-    uint32_t axis = tensor->local[d] == tensor->dims[d] ? ULY_NONE : cutting_axis(t, tensor->local[d], &budget);
-    if (d) uly_text_add(out, ", ");
-    print_node(out, t, tensor->dims[d]);
-    if (axis >= t->n_axes) continue;
-    uly_text_add(out, " over ");
-    uly_text_add_escaped(out, uly_tables_text(t, t->axes[axis].name));
-  }
+  for (uint32_t d = 0; d < tensor->rank; d++) print_dim(out, t, d, tensor->dims[d], tensor->local[d]);
   uly_text_add(out, "]");
 }
 
@@ -311,6 +314,27 @@ static void print_exchange(uly_text *out, const uly_tables *t, uint32_t i) {
     print_node(out, t, sizes[k].node);
   }
   uly_text_add(out, ", line %u\n", x->spec_line);
+}
+
+//      4 rmsnorm f32[B, S over sp, 16], line 6:13, after step 5 in b3
+static void print_value(uly_text *out, const uly_tables *t, const uly_probe *p) {
+  uly_text_add(out, "%6u ", p->value);
+  print_name(out, t, p->name);
+  uly_text_add(out, " %s[", uly_dtype_name((uly_dtype)p->dtype));
+  for (uint32_t d = 0; d < p->rank; d++) print_dim(out, t, d, p->dims[d], p->local[d]);
+  uly_text_add(out, "]");
+  if (p->spec_dtype != p->dtype) uly_text_add(out, ", %s in the spec", uly_dtype_name((uly_dtype)p->spec_dtype));
+  uly_text_add(out, ", line %u:%u, after step %u in ", p->spec_line, p->spec_column, p->step);
+  print_operand(out, t, &t->operands[p->operand]);
+  uly_text_add(out, "\n");
+}
+
+void uly_program_print_values(uly_text *out, const uly_tables *t) {
+  for (uint32_t i = 0; i < t->n_entries; i++) {
+    print_name(out, t, t->entries[i].name);
+    uly_text_add(out, " shows %u values\n", t->entries[i].probes.count);
+    for (uint32_t k = 0; k < t->entries[i].probes.count; k++) print_value(out, t, &t->probes[t->entries[i].probes.first + k]);
+  }
 }
 
 void uly_program_print(uly_text *out, const uly_tables *t) {

@@ -8,6 +8,8 @@
 // "x f32[B, S over sp, 64]".
 void uly_program_print_tensor(uly_text *out, const uly_tables *tables, const uly_tensor *tensor, uint32_t name);
 // Steps of every entry and phase, buffers, exchanges.
+// What `ulyrun --check` and a host's watch function are shown, entry by entry: the values, and after which steps they stand where.
+void uly_program_print_values(uly_text *out, const uly_tables *tables);
 void uly_program_print(uly_text *out, const uly_tables *tables);
 
 #endif

@@ -1,6 +1,6 @@
 """specs/SPEC.md against the tables and the compiler: its tables must be those of the .def files, its grammar must name every sign and word, and each
-example must compile.
-Usage: check_spec.py ROOT ULYC [--write]    --write: put the tables into SPEC.md"""
+example must compile, and compute what its --target=reference build does.
+Usage: check_spec.py ROOT ULYC [ULYRUN] [--write]    --write: put the tables into SPEC.md"""
 import pathlib
 import re
 import subprocess
@@ -99,7 +99,25 @@ def check_grammar(root, page):
             yield f"the grammar does not mention `{t}`"
 
 
-def check_examples(page, ulyc):
+def check_values(ulyc, ulyrun, path, example):
+    """Every entry against the reference, at small sizes, on two ranks."""
+    model, reference = path.with_suffix(".so"), path.with_suffix(".ref.so")
+    subprocess.run([ulyc, "--target=reference", path, "-o", reference], check=True)
+    declared = subprocess.run([ulyc, "check", path], check=True, capture_output=True, text=True).stdout
+    symbols = re.search(r"^free +([^#\n]*)", example, re.M).group(1).replace(" ", "").split(",")
+    entries = re.findall(r"^(?:model|layer) (\w+)\n((?:  input .*\n)*)", declared, re.M)
+    if not entries:
+        yield f"no entry in\n{declared}"
+    for entry, inputs in entries:
+        command = [ulyrun, model, "--entry", entry, "--check", reference, "--weights", "rand:seed=1", "--ranks", "2", "--at", ",".join(f"{s}={5 + i}" for i, s in enumerate(symbols))]
+        for i, name in enumerate(re.findall(r"^  input +(\w+)", inputs, re.M)):
+            command += ["--input", f"{name}=rand:seed={i}"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode or not re.search(r"^check: [1-9]\d* operations, [1-9]", run.stdout, re.M):
+            yield f"{entry}:\n{run.stdout}{run.stderr}"
+
+
+def check_examples(page, ulyc, ulyrun):
     examples = re.findall(r"```ulyc\n(.*?)```", page, re.S)
     for i, example in enumerate(examples):
         with tempfile.TemporaryDirectory() as folder:
@@ -109,18 +127,20 @@ def check_examples(page, ulyc):
                 run = subprocess.run([ulyc, *command], capture_output=True, text=True)
                 if run.returncode:
                     yield f"example {i}:\n{run.stderr}"
+            for problem in check_values(ulyc, ulyrun, path, example) if ulyrun else ():
+                yield f"example {i}, {problem}"
     print(f"{len(examples)} examples")
 
 
 def main():
-    root, ulyc = pathlib.Path(sys.argv[1]), sys.argv[2]
+    root, ulyc, ulyrun = pathlib.Path(sys.argv[1]), sys.argv[2], ([a for a in sys.argv[3:] if a != "--write"] or [""])[0]
     path = root / "specs/SPEC.md"
     page = text(path)
     filled = fill(root, page)
     if "--write" in sys.argv:
         path.write_text(filled, encoding="utf-8")
         return 0
-    problems = list(check_grammar(root, page)) + list(check_examples(page, ulyc))
+    problems = list(check_grammar(root, page)) + list(check_examples(page, ulyc, ulyrun))
     if filled != page:
         problems.append("its tables are not those of the .def files: run check_spec.py with --write")
     for problem in problems:
