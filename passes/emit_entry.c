@@ -32,21 +32,6 @@ static void emit_results(uly_emitter *e, MlirOperation ret) {
   }
 }
 
-static uint32_t used_symbols(const uly_emitter *e, uly_span tensors) {
-  uint32_t used = 0;
-  for (uint32_t t = tensors.first; t < tensors.first + tensors.count; t++)
-    for (uint32_t d = 0; d < e->program->tensors[t].rank; d++) {
-      // A dim is mul · symbol + add: the symbol is at most two nodes down.
-      uint32_t todo[8] = {e->program->tensors[t].dims[d]}, n = 1;
-      while (n) {
-        const uly_node *node = &e->program->nodes[todo[--n]];
-        if (node->kind == ULY_NODE_SYM) used |= 1u << node->value;
-        if ((node->kind == ULY_NODE_ADD || node->kind == ULY_NODE_MUL) && n + 2 <= 8) todo[n++] = node->a, todo[n++] = node->b;
-      }
-    }
-  return used;
-}
-
 static int compare_rows(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
 
 // The parameters that |steps| read, ascending, as a span of the index table.
@@ -76,12 +61,12 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
   e->entry_row = e->program->n_entries;
   e->first_step = e->program->n_steps;
   e->when = uly_program_const(e->program, 1);
+  e->program->used_symbols = 0;
   for (intptr_t i = 0; i < mlirBlockGetNumArguments(body); i++) add_tensor(e, ULY_INPUT, "arg_attrs", i, mlirValueGetType(mlirBlockGetArgument(body, i)), line);
   e->first_output = e->program->n_tensors;
   for (intptr_t i = 0; i < mlirOperationGetNumOperands(ret); i++)
     add_tensor(e, ULY_OUTPUT, "res_attrs", i, mlirValueGetType(mlirOperationGetOperand(ret, i)), line);
   entry.tensors.count = e->program->n_tensors - entry.tensors.first;
-  entry.symbols = used_symbols(e, entry.tensors);
   uly_emit_number_values(e);
   uint32_t first_probe = e->program->n_probes;
   uly_emit_block(e, body);
@@ -89,6 +74,7 @@ static void emit_entry(uly_emitter *e, MlirOperation func) {
   entry.steps[ULY_PHASE_FORWARD] = (uly_span){e->first_step, e->program->n_steps - e->first_step};
   entry.steps[ULY_PHASE_LOAD] = uly_emit_load_steps(e);
   entry.params = used_params(e, entry.steps);
+  entry.symbols = e->program->used_symbols;
   if (e->program->nodes[e->when].kind != ULY_NODE_CONST) entry.when = e->when;
   e->n_sendings = 0;
   entry.probes = (uly_span){first_probe, e->program->n_probes - first_probe};

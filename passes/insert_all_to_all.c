@@ -34,15 +34,13 @@ static bool read_move(uly_ir *ir, MlirOperation op, move *m) {
   return n <= 1;
 }
 
-static bool is_cut(uly_dist d) { return d.kind == ULY_DIST_SPLIT || d.kind == ULY_DIST_COVER; }
-
 // What carries out a move; NULL where nothing does.
 static const char *carrier(const move *m) {
   bool partial = uly_dist_is_partial(m->from);
   if (m->from.kind == ULY_DIST_GLOBAL || m->to.kind == ULY_DIST_GLOBAL || uly_dist_is_partial(m->to)) return NULL;
   if (m->to.kind == ULY_DIST_REPLICATED) return m->from.kind == ULY_DIST_PARTIAL ? "uly.reduce" : partial ? NULL : "uly.all_gather";
   if (m->from.kind == ULY_DIST_REPLICATED) return "uly.cut";
-  if (m->from.kind == ULY_DIST_SPLIT && is_cut(m->to) && m->from.dim != m->to.dim) return "uly.exchange";
+  if (m->from.kind == ULY_DIST_SPLIT && uly_dist_is_cut(m->to) && m->from.dim != m->to.dim) return "uly.exchange";
   if (m->from.kind == ULY_DIST_COVER_PARTIAL && m->to.kind == ULY_DIST_SPLIT && m->from.dim != m->to.dim) return "uly.exchange";
   return NULL;
 }

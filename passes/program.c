@@ -165,6 +165,7 @@ uint32_t uly_program_node(uly_program *p, uly_node node) {
     uint32_t a = node.a;
     node.a = node.b, node.b = a;
   }
+  if (node.kind == ULY_NODE_SYM) p->used_symbols |= 1u << node.value;
   uint32_t folded = fold(p, &node);
   if (folded != ULY_NONE) return folded;
 

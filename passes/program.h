@@ -131,7 +131,8 @@ typedef struct uly_program {
   ULY_PROGRAM_TABLES(TABLE)
   TABLE(, uly_kernel_desc *, kernels)
 #undef TABLE
-  uly_str source_name; // of the spec's file, without folders: no part of what ranks compare
+  uint32_t used_symbols; // a bit for each that a node was asked for: entries begin at 0
+  uly_str source_name;   // of the spec's file, without folders: no part of what ranks compare
 } uly_program;
 
 uly_program *uly_program_create(uly_arena *arena);

@@ -187,8 +187,6 @@ static bool check_attention(rule *r) {
 
 // ---- casts
 
-static bool is_cut(uly_dist d) { return d.kind == ULY_DIST_SPLIT || d.kind == ULY_DIST_COVER; }
-
 static bool check_reduce(rule *r, uly_dist from, uly_dist to) {
   if (from.kind == ULY_DIST_REPLICATED)
     return fail(r, 0, "every rank already holds the whole sum: adding once more would make it as many times too large as there are ranks");
@@ -198,7 +196,7 @@ static bool check_reduce(rule *r, uly_dist from, uly_dist to) {
 
 static bool check_exchange(rule *r, int i, uly_dist from, uly_dist to) {
   if (from.kind == ULY_DIST_COVER) return fail(r, i, "operand %d is a cover: what two ranks hold would arrive twice", i);
-  bool ok = (from.kind == ULY_DIST_SPLIT && is_cut(to)) || (from.kind == ULY_DIST_COVER_PARTIAL && to.kind == ULY_DIST_SPLIT);
+  bool ok = (from.kind == ULY_DIST_SPLIT && uly_dist_is_cut(to)) || (from.kind == ULY_DIST_COVER_PARTIAL && to.kind == ULY_DIST_SPLIT);
   if (ok && from.dim != to.dim) return true;
   return fail(r, i, "an exchange moves from one cut dim to another, not from `%.*s` to `%.*s`", ULY_STR_ARG(text(r, from)), ULY_STR_ARG(text(r, to)));
 }
@@ -212,10 +210,10 @@ static bool check_change(rule *r, int i, uly_dist from, uly_dist to) {
   case ULY_KIND_EXCHANGE: return check_exchange(r, i, from, to);
   case ULY_KIND_REDUCE: return check_reduce(r, from, to);
   case ULY_KIND_ALL_GATHER:
-    if ((is_cut(from) || from.kind == ULY_DIST_FLAT) && to.kind == ULY_DIST_REPLICATED) return true;
+    if ((uly_dist_is_cut(from) || from.kind == ULY_DIST_FLAT) && to.kind == ULY_DIST_REPLICATED) return true;
     return fail(r, i, "a gather makes shares whole, not `%.*s` of `%.*s`", ULY_STR_ARG(text(r, to)), ULY_STR_ARG(text(r, from)));
   default: // CUT
-    if (from.kind == ULY_DIST_REPLICATED && (is_cut(to) || to.kind == ULY_DIST_FLAT)) return true;
+    if (from.kind == ULY_DIST_REPLICATED && (uly_dist_is_cut(to) || to.kind == ULY_DIST_FLAT)) return true;
     return fail(r, i, "a cut takes a share of a whole value, not `%.*s` of `%.*s`", ULY_STR_ARG(text(r, to)), ULY_STR_ARG(text(r, from)));
   }
 }

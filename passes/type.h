@@ -61,6 +61,7 @@ static inline uly_dist uly_dist_cover(int32_t dim, int64_t group) {
   return group == 1 ? uly_dist_split(dim) : (uly_dist){.kind = ULY_DIST_COVER, .dim = dim, .group = group};
 }
 static inline bool uly_dist_is_partial(uly_dist d) { return d.kind == ULY_DIST_PARTIAL || d.kind == ULY_DIST_COVER_PARTIAL; }
+static inline bool uly_dist_is_cut(uly_dist d) { return d.kind == ULY_DIST_SPLIT || d.kind == ULY_DIST_COVER; }
 // Is dim |dim| cut, as a split or a cover?
 static inline bool uly_dist_cuts(uly_dist d, int32_t dim) {
   return (d.kind == ULY_DIST_SPLIT || d.kind == ULY_DIST_COVER || d.kind == ULY_DIST_COVER_PARTIAL) && d.dim == dim;

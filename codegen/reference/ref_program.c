@@ -388,16 +388,6 @@ static void emit_region(emitter *e, const uly_graph_region *region) {
 
 // ---- entries
 
-static uint32_t symbols_of(const uly_graph_entry *entry) {
-  uint32_t used = 0;
-  for (int32_t i = 0; i < entry->n_inputs + entry->n_results; i++) {
-    const uly_tensor_type *type = i < entry->n_inputs ? &entry->inputs[i].type : &entry->results[i - entry->n_inputs].value->type;
-    for (int32_t d = 0; d < type->rank; d++)
-      if (type->dims[d].symbol >= 0) used |= 1u << type->dims[d].symbol;
-  }
-  return used;
-}
-
 static int compare_rows(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
 
 static uly_span params_of(emitter *e, uly_span steps) {
@@ -425,7 +415,8 @@ static void emit_entry(emitter *e, const uly_graph_entry *entry) {
   e->entry = entry;
   e->buffers = ULY_NEW_ARRAY(e->arena, uint32_t, entry->n_values + 1);
   e->carried = ULY_NEW_ARRAY(e->arena, uint32_t *, entry->n_values + 1);
-  uly_entry row = {.name = uly_program_name(p, entry->name), .when = ULY_NONE, .tensors = {p->n_tensors, 0}, .symbols = symbols_of(entry)};
+  uly_entry row = {.name = uly_program_name(p, entry->name), .when = ULY_NONE, .tensors = {p->n_tensors, 0}};
+  p->used_symbols = 0;
   e->entry_row = p->n_entries;
   for (int32_t i = 0; i < entry->n_inputs; i++) {
     uint32_t tensor = add_tensor(e, ULY_INPUT, own_name(e, entry->inputs[i].name), &entry->inputs[i].type, entry->inputs[i].loc.line);
@@ -447,6 +438,7 @@ static void emit_entry(emitter *e, const uly_graph_entry *entry) {
   done->steps[ULY_PHASE_FORWARD] = (uly_span){first_step, p->n_steps - first_step};
   uly_span params = params_of(e, done->steps[ULY_PHASE_FORWARD]);
   done->params = params;
+  done->symbols = p->used_symbols;
   done->probes = (uly_span){first_probe, p->n_probes - first_probe};
 }
 

@@ -41,8 +41,9 @@ def call(kind, *args):
 class Case:
     """An entry of a compiled spec, from the line that reference_case prints: e0 <x0 >o0=1e-6."""
 
-    def __init__(self, tools, folder, line, grid):
+    def __init__(self, tools, folder, line, grid, at):
         words = line.split()
+        self.at = ",".join(at)
         self.grid = GRIDS.get(grid)
         self.tools, self.folder, self.name = tools, folder, words[0]
         self.inputs = [w[1:] for w in words if w[0] == "<"]
@@ -51,7 +52,7 @@ class Case:
     def run(self, kind, model, ranks, *more):
         files = self.folder / self.name
         where = ["--grid", self.grid[ranks]] if self.grid else ["--ranks", ranks]
-        args = [self.tools / "ulyrun", self.folder / model, "--entry", self.name, *where, "--threads", 2 if ranks == 2 else 1, "--weights", f"{files}.weights.safetensors", *more]
+        args = [self.tools / "ulyrun", self.folder / model, "--entry", self.name, *where, "--at", self.at, "--threads", 2 if ranks == 2 else 1, "--weights", f"{files}.weights.safetensors", *more]
         for x in self.inputs:
             args += ["--input", f"{x}=@{files}.inputs.safetensors:{x}"]
         return call(kind, *args)
@@ -108,7 +109,7 @@ def check_sizes(tools, folder, text, spec, sizes, only):
     failures = {}
     lines = call("reference", tools / "reference_case", folder / "m.spec", folder, spec.seed, *([only] if only else []), *spec.at(sizes), "--errors").splitlines()
     for i, line in enumerate(lines):
-        case = Case(tools, folder, line, " ".join(axis for axis in ("dp", "tp") if f"{axis}(" in text))
+        case = Case(tools, folder, line, " ".join(axis for axis in ("dp", "tp") if f"{axis}(" in text), spec.at(sizes))
         try:
             hashes = case.values()
             for ranks in RANKS[1:]:

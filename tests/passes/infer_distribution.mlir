@@ -160,6 +160,18 @@ func.func @pairs(%a: tensor<?x8xf32, "S">) -> (tensor<?x?xf32, "S,S">, tensor<4x
   return %s, %t : tensor<?x?xf32, "S,S">, tensor<4x?xf32, "S">
 }
 
+// Heads that one attention gives, and another takes a cover of, go by way of rows.
+// CHECK-LABEL: func.func @heads_of_heads(
+func.func @heads_of_heads(%q: !q, %y: tensor<?x?x2x16xf32, "B,S">) -> !q attributes {uly.entry} {
+  // CHECK: %[[Z:.*]]:2 = "uly.attention"({{.*}} -> (tensor<?x?x2x16xf32, "B,S sp=2">,
+  %z, %m = "uly.attention"(%y, %y, %y) {mask = "true", scale = 0.25, captures = 3, operandSegmentSizes = #s3} : (tensor<?x?x2x16xf32, "B,S">, tensor<?x?x2x16xf32, "B,S">, tensor<?x?x2x16xf32, "B,S">) -> (tensor<?x?x2x16xf32, "B,S">, tensor<?x?x2xf32, "B,S">)
+  // CHECK: %[[R:.*]] = "uly.reshard"(%[[Z]]#0) : {{.*}} -> tensor<?x?x2x16xf32, "B,S sp=1">
+  // CHECK: %[[C:.*]] = "uly.reshard"(%[[R]]) : {{.*}} -> tensor<?x?x2x16xf32, "B,S sp=2/2">
+  // CHECK: "uly.attention"(%{{.*}}, %{{.*}}, %[[C]])
+  %o, %l = "uly.attention"(%q, %y, %z) {mask = "true", scale = 0.25, captures = 3, operandSegmentSizes = #s3} : (!q, tensor<?x?x2x16xf32, "B,S">, tensor<?x?x2x16xf32, "B,S">) -> (!q, !lse)
+  return %o : !q
+}
+
 // A loop carries rows, whatever its body leaves.
 // CHECK-LABEL: func.func @loop(
 func.func @loop(%q0: !q) -> !q attributes {uly.entry} {
