@@ -57,14 +57,14 @@ class Spec:
         rng = self.rng
         d, h = rng.choice(SMALL_WIDTHS), rng.choice(SMALL_HEADS)
         float_shapes = [("B", "S", d)] * 4 + [("B", "S", h, d), ("B", "S", h * d), ("S", d), ("B", "S"), ("B", d), ("B", "T", d), ("B", "T", d), (d,), ("B", "2 * S", d), ("B", d, "S"), (3, "S", d),
-                                              ("B", "T", h, d), (), ("B", 2, d), ("T", d), ("B", "S", "T")]
+                                              ("B", "T", h, d), (), ("B", 2, d), ("T", d), ("B", "S", "T"), ("S", "S"), (h, "S", "S"), (h,)]
         int_shapes = [("B", "S"), ("B", "S"), ("B", "T"), ("B",), ("S",), (7,), (), ("B", "S", d)]
         for i in range(rng.randrange(1, 4)):
             b.add(Value(rng, f"x{i}", b.float_type(), rng.choice(float_shapes), 1.0, True))
         for i in range(rng.randrange(0, 3)):
             b.add(Value(rng, f"i{i}", rng.choice(["i32", "i32", "i64", "u8"]), rng.choice(int_shapes), 3, True, 3))
         for i in range(rng.randrange(0, 2)):
-            b.add(Value(rng, f"b{i}", "bool", rng.choice(int_shapes[:5]), 1, True, 2))
+            b.add(Value(rng, f"b{i}", "bool", rng.choice(int_shapes[:5] + [("S", "S"), ("B", "S", "S")]), 1, True, 2))
         return list(b.values)
 
     # ---- statements that have statements

@@ -15,7 +15,7 @@ def alike(v, x):
 def linear_text(b, x, n, bias=None):
     k = x.dims[-1]
     bias = b.rng.random() < 0.4 if bias is None else bias
-    made = b.find(lambda v: v.weight and alike(v, x) and v.dims == (n, k) and v.mag < 4)
+    made = b.find(lambda v: alike(v, x) and v.dims == (n, k) and v.mag < 4)
     kind = b.rng.randrange(10)
     if kind == 0 and made:
         return f"linear({x.name}, weight = {b.use(b.rng.choice(made)).name}{f', bias = {param(b, (n,))}' if bias else ''})"
@@ -61,6 +61,9 @@ def norms(b):
         return
     n, name = x.dims[-1], b.param()
     weight = b.rng.choice(["", f", weight = 1 + {param(b, (n,), b.float_type())}", f", eps = {b.rng.choice(['1e-3', '0.1'])}"])
+    vectors = b.find(lambda v: alike(v, x) and v.dims == (n,) and v.mag < 10)
+    if vectors and b.rng.random() < 0.3:
+        weight = f", weight = {b.use(b.rng.choice(vectors)).name}"
     kind = b.rng.choice(["rmsnorm", "layernorm"])
     text = f"{kind}({x.name}, name = {name}{weight})"
     if n < 3 and kind == "layernorm":
@@ -174,7 +177,8 @@ def attentions(b):
     if rng.random() < 0.3:
         more += f", scale = {rng.choice(b.floats)[0] if b.floats and rng.random() < 0.6 else rng.choice(['0.3', '1.0', '-0.5'])}"
     if rng.random() < 0.15:
-        more += f", sink = {param(b, (q.dims[2],), b.float_type())}"
+        made = b.find(lambda v: alike(v, q) and v.dims == (q.dims[2],) and v.mag < 10)
+        more += f", sink = {b.use(rng.choice(made)).name if made and rng.random() < 0.5 else param(b, (q.dims[2],), b.float_type())}"
     if b.mask_argument and rng.random() < 0.5:
         mask = b.mask_argument if mask in ("causal", "full") or rng.random() < 0.5 else f"{b.mask_argument} and {mask}"
     elif b.loops and rng.random() < 0.2:

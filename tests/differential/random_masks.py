@@ -59,7 +59,7 @@ class Rules:
         options = ["k <= q", f"0 <= q - k < {w}", f"q - k < {w}", f"k < {w}", f"abs(q - k) <= {w}", f"q // {w} == k // {w}", f"(q + k) % {n} != 0", f"hash(q, k) % {n} != 0",
                    f"k >= q", f"(h + k) % {n} > 0", f"(b + q) % {n} != 1", f"hash(b, h, q // 2) % {n} > 0", f"k % {n} == 0", "q < k", f"2 * k <= 3 * q + {w}", f"min(q, {w}) >= k"]
         text = rng.choice(options)
-        kind = rng.randrange(14)
+        kind = rng.randrange(15)
         if kind == 0:
             text = self.row_int() or text
         elif kind == 1:
@@ -80,11 +80,17 @@ class Rules:
         elif kind == 6:  # of one captured tensor at an index that another one gives
             c, d = self.capture(lambda v: v.dtype in INTS and v.dims == (self.batch, self.keys)), self.capture(lambda v: v.dtype in ("i32", "i64") and len(v.dims) == 1 and isinstance(v.dims[0], int))
             text = f"{d[0]}[abs({c[0]}[b, k]) % {d[1].dims[0]}] <= 1" if c and d else text
+        elif kind == 7 and not self.offset:
+            c = self.capture(lambda v: v.dtype == "bool" and v.dims in ((self.rows, self.keys), (self.batch, self.rows, self.keys)))
+            text = f"{c[0]}[{'b, ' * (len(c[1].dims) == 3)}q, k]" if c else text
         return f"({text})"
 
     def term(self):
         rng = self.rng
-        kind = rng.randrange(10)
+        kind = rng.randrange(12)
+        if kind == 5 and not self.offset:
+            c = self.capture(lambda v: v.is_float() and v.dims in ((self.rows, self.keys), (self.batch, self.rows, self.keys), (self.heads, self.rows, self.keys)) and v.mag <= 10)
+            return f"s + {c[0]}[{'' if len(c[1].dims) == 2 else 'b, ' if c[1].dims[0] == self.batch else 'h, '}q, k]" if c else "s"
         if kind == 0:
             c = self.capture(lambda v: v.is_float() and v.dims == (self.heads,) and v.mag <= 10)
             return f"s + {c[0]}[h]" if c else "0.5 * s"

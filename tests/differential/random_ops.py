@@ -68,7 +68,8 @@ def leaves(b, base, wanted):
 
 
 def scalars(b, base, wanted):
-    return Scalars(b.rng, leaves(b, base, wanted), b.spec.functions, base.dtype, b.floats, b.ints)
+    sizes = b.sizes if b.rng.random() < 0.15 else ()  # as numbers that are known at bind
+    return Scalars(b.rng, leaves(b, base, wanted), b.spec.functions, base.dtype, b.floats + [(f"(1.0 / {s})", 1.0) for s in sizes], b.ints + [(s, 2 * b.sizes[s] + 6) for s in sizes])
 
 
 def finish(b, s):

@@ -133,6 +133,7 @@ class Scalars:
         x, m = leaf[0], leaf[1].mag
         if self.static_ints and rng.random() < 0.3:
             n = rng.choice(self.static_ints)
+            self.wide |= n[0].isupper()  # sizes are i64
             x, m = rng.choice([(f"({x} + {n[0]})", m + n[1]), (f"({x} * {n[0]})", m * n[1])])
         if depth <= 0:
             return x, m
