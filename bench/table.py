@@ -64,6 +64,17 @@ def halves(build, ms, threads):
         show(f"linear {m} x {k} x {n}, bf16, {threads} thread{s(threads)}", f"{rate} GFLOP/s", float(share), "f32", 0.95)
 
 
+    with tempfile.TemporaryDirectory() as folder:
+        best = dict.fromkeys(("f32", "bf16"), float("inf"))
+        for dtype in best:
+            pathlib.Path(f"{folder}/{dtype}.spec").write_text((FOLDER.parent / "specs/minilm.spec").read_text().replace("dtype f32", f"dtype {dtype}"))
+            subprocess.run([f"{build}/bin/ulyc", f"{folder}/{dtype}.spec", "-o", f"{folder}/{dtype}.so"], check=True)
+        for dtype in 4 * list(best):
+            options = ["--weights", "rand:seed=1", "--at", "B=1,S=512", "--input", "tokens=rand:seed=3", "--threads", str(threads), "--repeat", "10", "--stats"]
+            best[dtype] = min(best[dtype], float(re.search(r" run ([\d.]+) s", output(build, "ulyrun", f"{folder}/{dtype}.so", *options))[1]))
+        show(f"MiniLM whole, S 512, bf16, {threads} thread{s(threads)}", f"{1e3 * best['bf16']:.1f} ms", best["f32"] / best["bf16"], "f32", 0.95)
+
+
 def loss(build, ms, threads):
     """A linear whose logits go into a loss, and the same linear that writes them."""
     for line in output(build, "linear_bench", f"threads={threads}", f"ms={ms}", "kind=loss", *LOSS).splitlines():
