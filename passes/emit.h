@@ -87,7 +87,6 @@ typedef struct uly_emitter {
 
 // The whole pass. NULL, with diagnostics, where something is not supported yet.
 uly_program *uly_emit(uly_ir *ir, MlirOperation module);
-uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel);
 
 // ---- values
 uly_place uly_emit_place(uly_emitter *e, MlirValue value); // of a value that has been emitted

@@ -1,7 +1,15 @@
-// A kernel's description as text: equal kernels have equal text, which is how emit shares them; `ulyc inspect --kernels` shows it.
-#include "passes/emit.h"
+// A kernel's description as text, by which emit knows equal kernels: its constants, which kernel_constants.def lists, and its hooks. All that makes a difference to its code is in it.
+#include "passes/program.h"
 
-static const char *const gemm_modes[] = {"plain", "pair", "rope half", "rope interleaved"};
+static void add_constants(uly_text *text, const uly_kernel_desc *desc) {
+  uly_kernel_constants list = uly_kernel_constants_of(desc);
+  for (int i = 0; i < list.n; i++) {
+    const uly_kernel_constant *c = &list.at[i];
+    uly_text_add(text, " %s", c->name);
+    if (c->is_float) uly_text_add(text, "=%a", c->f);
+    for (int p = 0; !c->is_float && p < c->n; p++) uly_text_add(text, "%c%lld", p ? ',' : '=', (long long)c->i[p]);
+  }
+}
 
 static void add_slots(uly_text *text, const char *name, const int32_t *slots, int n) {
   uly_text_add(text, " %s", name);
@@ -40,20 +48,8 @@ static void add_hook(uly_text *text, const char *name, const uly_hook *hook) {
   }
 }
 
-static void add_gemm(uly_text *text, const uly_gemm_desc *gemm) {
-  uly_text_add(text, " K=%lld%s x:%s w:%s", (long long)gemm->k, gemm->message ? " message" : "", uly_dtype_name(gemm->x), uly_dtype_name(gemm->w));
-  if (gemm->labels) uly_text_add(text, " loss of %d-byte labels", gemm->labels);
-  for (int i = 0; i < gemm->n_parts; i++) {
-    const uly_gemm_part *part = &gemm->parts[i];
-    uly_text_add(text, "\n  part %s %lld x %lld:%s", gemm_modes[part->mode], (long long)part->n_groups, (long long)part->group, uly_dtype_name(part->out));
-    if (part->rope) uly_text_add(text, " rope %lld", (long long)part->rope);
-    add_hook(text, "epilogue", &part->epilogue);
-  }
-}
-
 static void add_attention(uly_text *text, const uly_attention_desc *a) {
-  uly_text_add(text, " %s Dh=%lld Dv=%lld group=%lld scale=%a%s%s\n  mask: ", uly_dtype_name(a->dtype), (long long)a->dh, (long long)a->dv, (long long)a->group,
-               a->scale, a->has_sink ? " sink" : "", a->has_lse ? " lse" : "");
+  uly_text_add(text, "\n  mask: ");
   add_expr(text, &a->mask);
   if (a->has_score) {
     uly_text_add(text, "\n  score: ");
@@ -69,37 +65,25 @@ static void add_attention(uly_text *text, const uly_attention_desc *a) {
   add_sizes(text, a->size);
 }
 
-uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *kernel) {
+uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *desc) {
   uly_text text = {.arena = arena};
-  uly_text_add(&text, "%s ops=%d vals=%d", uly_kernel_kind_name(kernel->kind), kernel->n_ops, kernel->n_vals);
-  switch (kernel->kind) {
-  case ULY_KERNEL_GEMM: add_gemm(&text, &kernel->u.gemm); break;
-  case ULY_KERNEL_PACK: {
-    const uly_pack_desc *p = &kernel->u.pack;
-    uly_text_add(&text, " K=%lld %s %lld rope %lld %s", (long long)p->k, gemm_modes[p->mode], (long long)p->group, (long long)p->rope, uly_dtype_name(p->dtype));
+  uly_text_add(&text, "%s ops=%d vals=%d", uly_kernel_kind_name(desc->kind), desc->n_ops, desc->n_vals);
+  add_constants(&text, desc);
+  switch (desc->kind) {
+  case ULY_KERNEL_GEMM:
+    for (int i = 0; i < desc->u.gemm.n_parts; i++) add_hook(&text, "epilogue", &desc->u.gemm.parts[i].epilogue);
     break;
-  }
-  case ULY_KERNEL_ATTENTION: add_attention(&text, &kernel->u.attention); break;
-  case ULY_KERNEL_ROWS: {
-    const uly_rows_desc *r = &kernel->u.rows;
-    uly_text_add(&text, " %s cols=%lld eps=%a", uly_rows_mode_name(r->mode), (long long)r->cols, r->eps);
-    add_hook(&text, "in", &r->in);
-    add_hook(&text, "out", &r->out);
+  case ULY_KERNEL_ATTENTION: add_attention(&text, &desc->u.attention); break;
+  case ULY_KERNEL_ROWS:
+    add_hook(&text, "in", &desc->u.rows.in);
+    add_hook(&text, "out", &desc->u.rows.out);
     break;
-  }
-  case ULY_KERNEL_ROWSUM:
-    if (kernel->u.rowsum.ints) uly_text_add(&text, " ints");
-    add_hook(&text, "term", &kernel->u.rowsum.term);
-    break;
-  case ULY_KERNEL_ROUND: uly_text_add(&text, " %s", uly_dtype_name(kernel->u.round.dtype)); break;
-  case ULY_KERNEL_GATHER: uly_text_add(&text, " ids=%s", uly_dtype_name(kernel->u.gather.ids)); break;
-  case ULY_KERNEL_NLL: {
-    const uly_nll_desc *n = &kernel->u.nll;
-    uly_text_add(&text, " labels=%s ignore=%lld%s", uly_dtype_name(n->labels), (long long)n->ignore, n->stats ? " of statistics" : "");
-    add_hook(&text, "in", &n->in);
-    break;
-  }
+  case ULY_KERNEL_ROWSUM: add_hook(&text, "term", &desc->u.rowsum.term); break;
+  case ULY_KERNEL_NLL: add_hook(&text, "in", &desc->u.nll.in); break;
+  case ULY_KERNEL_PACK:
+  case ULY_KERNEL_GATHER:
   case ULY_KERNEL_MOVE:
+  case ULY_KERNEL_ROUND:
   case ULY_KERNEL_REFERENCE:
   case ULY_N_KERNEL_KINDS: break;
   }

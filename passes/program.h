@@ -98,6 +98,7 @@ typedef struct uly_nll_desc {
   bool stats;  // x's statistics are there already
   uly_hook in; // else x
 } uly_nll_desc;
+
 typedef struct uly_round_desc {
   uly_dtype dtype; // of the sum
 } uly_round_desc;
@@ -150,6 +151,23 @@ void uly_plan_buffers(uly_arena *arena, uly_program *program);
 
 // A buffer that the file fills: n slots of 8 bytes.
 uint32_t uly_program_add_constants(uly_program *p, const uint64_t *slots, uint32_t n, uly_str name);
+
+// The numbers that a kernel's code is made for (kernel_constants.def).
+enum { ULY_KERNEL_MAX_CONSTANTS = 16 };
+typedef struct uly_kernel_constant {
+  const char *name; // as the template declares it
+  int n;            // 1, or a number for each of ULY_GEMM_MAX_PARTS parts
+  bool is_float;    // f, else i
+  int64_t i[ULY_GEMM_MAX_PARTS];
+  double f;
+} uly_kernel_constant;
+typedef struct uly_kernel_constants {
+  uly_kernel_constant at[ULY_KERNEL_MAX_CONSTANTS];
+  int n;
+} uly_kernel_constants;
+uly_kernel_constants uly_kernel_constants_of(const uly_kernel_desc *desc);
+// The whole description as text: kernels are the same where it is.
+uly_str uly_kernel_print(uly_arena *arena, const uly_kernel_desc *desc);
 
 const char *uly_kernel_kind_name(uly_kernel_kind kind); // "GEMM"
 const char *uly_rows_mode_name(uly_rows_mode mode);     // "softmax"

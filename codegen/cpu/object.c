@@ -43,113 +43,22 @@ bool uly_object_support(const uly_cpu_level *level, int i, uly_code_bytes *out_o
 
 // ---- constants -------------------------------------------------------------------------------------------------------------------------------
 
-enum { MAX_CONSTANTS = 16 };
-
-// A number that a template declares with ULY_CONST, or one for each part of a GEMM.
-typedef struct constant {
-  const char *name;
-  int n;
-  int64_t i[ULY_GEMM_MAX_PARTS];
-  double f; // used where the template asks for a float
-} constant;
-
-static void add(constant *table, int *n, const char *name, int64_t i, double f) {
-  ULY_ASSERT(*n < MAX_CONSTANTS);
-  table[(*n)++] = (constant){.name = name, .n = 1, .i = {i}, .f = f};
-}
-static void add_int(constant *table, int *n, const char *name, int64_t i) { add(table, n, name, i, (double)i); }
-
-static void add_gemm(constant *table, int *n, const uly_gemm_desc *d) {
-  add_int(table, n, "uly_gemm_k", d->k);
-  add_int(table, n, "uly_gemm_n_parts", d->n_parts);
-  add_int(table, n, "uly_gemm_message", d->message);
-  add_int(table, n, "uly_gemm_labels", d->labels);
-  add_int(table, n, "uly_gemm_x_dtype", d->x);
-  add_int(table, n, "uly_gemm_w_dtype", d->w);
-  constant mode = {.name = "uly_gemm_part_mode", .n = ULY_GEMM_MAX_PARTS}, n_groups = {.name = "uly_gemm_part_n_groups", .n = ULY_GEMM_MAX_PARTS};
-  constant group = {.name = "uly_gemm_part_group", .n = ULY_GEMM_MAX_PARTS}, rope = {.name = "uly_gemm_part_rope", .n = ULY_GEMM_MAX_PARTS};
-  constant epilogue = {.name = "uly_gemm_part_has_epilogue", .n = ULY_GEMM_MAX_PARTS}, out = {.name = "uly_gemm_part_dtype", .n = ULY_GEMM_MAX_PARTS};
-  for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++) {
-    const uly_gemm_part *part = &d->parts[p];
-    bool used = p < d->n_parts;
-    mode.i[p] = used ? (int64_t)part->mode : 0;
-    n_groups.i[p] = used ? part->n_groups : 0;
-    group.i[p] = used ? part->group : 0;
-    rope.i[p] = used ? part->rope : 0;
-    epilogue.i[p] = used && part->epilogue.present;
-    out.i[p] = used ? (int64_t)part->out : ULY_F32;
-  }
-  const constant *all[] = {&mode, &n_groups, &group, &rope, &epilogue, &out};
-  for (int i = 0; i < 6; i++) table[(*n)++] = *all[i];
-}
-
-static bool has_mask(const uly_attention_desc *d) {
-  const uly_expr *m = &d->mask;
-  return m->n_nodes > 0 && !(m->nodes[m->n_nodes - 1].op == ULY_SC_CONST && m->nodes[m->n_nodes - 1].value.i != 0);
-}
-
-static int constants_of(const uly_kernel_desc *desc, constant *table) {
-  int n = 0;
-  const uly_attention_desc *a = &desc->u.attention;
-  switch (desc->kind) {
-  case ULY_KERNEL_GEMM: add_gemm(table, &n, &desc->u.gemm); break;
-  case ULY_KERNEL_PACK:
-    add_int(table, &n, "uly_pack_k", desc->u.pack.k);
-    add_int(table, &n, "uly_pack_mode", desc->u.pack.mode);
-    add_int(table, &n, "uly_pack_group", desc->u.pack.group);
-    add_int(table, &n, "uly_pack_rope", desc->u.pack.rope);
-    add_int(table, &n, "uly_pack_dtype", desc->u.pack.dtype);
-    break;
-  case ULY_KERNEL_ATTENTION:
-    add_int(table, &n, "uly_attention_dh", a->dh);
-    add_int(table, &n, "uly_attention_dv", a->dv);
-    add_int(table, &n, "uly_attention_group", a->group);
-    add(table, &n, "uly_attention_scale", 0, a->scale);
-    add_int(table, &n, "uly_attention_dtype", a->dtype);
-    add_int(table, &n, "uly_attention_has_score", a->has_score);
-    add_int(table, &n, "uly_attention_has_mask", has_mask(a));
-    add_int(table, &n, "uly_attention_has_sink", a->has_sink);
-    add_int(table, &n, "uly_attention_has_lse", a->has_lse);
-    break;
-  case ULY_KERNEL_ROWS:
-    add_int(table, &n, "uly_rows_form", desc->u.rows.mode);
-    add_int(table, &n, "uly_rows_cols", desc->u.rows.cols);
-    add(table, &n, "uly_rows_eps", 0, desc->u.rows.eps);
-    break;
-  case ULY_KERNEL_GATHER: add_int(table, &n, "uly_gather_wide", desc->u.gather.ids == ULY_I64); break;
-  case ULY_KERNEL_NLL:
-    add_int(table, &n, "uly_nll_wide", desc->u.nll.labels == ULY_I64);
-    add_int(table, &n, "uly_nll_ignore", desc->u.nll.ignore);
-    add_int(table, &n, "uly_nll_stats", desc->u.nll.stats);
-    break;
-  case ULY_KERNEL_ROWSUM: add_int(table, &n, "uly_rowsum_ints", desc->u.rowsum.ints); break;
-  case ULY_KERNEL_ROUND:
-    add_int(table, &n, "uly_round_ints", desc->u.round.dtype == ULY_I64);
-    add_int(table, &n, "uly_round_dtype", desc->u.round.dtype);
-    break;
-  case ULY_KERNEL_MOVE:
-  case ULY_KERNEL_REFERENCE:
-  case ULY_N_KERNEL_KINDS: break;
-  }
-  return n;
-}
-
-static LLVMValueRef constant_value(LLVMTypeRef type, const constant *c, int part) {
+static LLVMValueRef constant_value(LLVMTypeRef type, const uly_kernel_constant *c, int part) {
   LLVMTypeKind kind = LLVMGetTypeKind(type);
-  return kind == LLVMIntegerTypeKind ? LLVMConstInt(type, (unsigned long long)c->i[part], true) : LLVMConstReal(type, c->f);
+  ULY_ASSERT((kind != LLVMIntegerTypeKind) == c->is_float);
+  return c->is_float ? LLVMConstReal(type, c->f) : LLVMConstInt(type, (unsigned long long)c->i[part], true);
 }
 
 // Gives every number that the module declares its value. False: names the one that the description does not have.
 static bool define_constants(LLVMModuleRef module, const uly_kernel_desc *desc, const char **out_missing) {
-  constant table[MAX_CONSTANTS];
-  int n = constants_of(desc, table);
+  const uly_kernel_constants constants = uly_kernel_constants_of(desc);
   for (LLVMValueRef g = LLVMGetFirstGlobal(module); g; g = LLVMGetNextGlobal(g)) {
     if (!LLVMIsDeclaration(g)) continue;
     size_t length;
     const char *name = LLVMGetValueName2(g, &length);
-    const constant *c = NULL;
-    for (int i = 0; i < n; i++)
-      if (strcmp(table[i].name, name) == 0) c = &table[i];
+    const uly_kernel_constant *c = NULL;
+    for (int i = 0; i < constants.n; i++)
+      if (strcmp(constants.at[i].name, name) == 0) c = &constants.at[i];
     if (!c) return *out_missing = name, false;
     LLVMTypeRef type = LLVMGlobalGetValueType(g);
     if (LLVMGetTypeKind(type) == LLVMArrayTypeKind) {
