@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,6 +74,7 @@ static uly_status work(uly_comm *comm, bool endless) {
 }
 
 static int child(job *j, int rank, double timeout, bool endless) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // also where it is stopped and a check failed
   uly_comm *comm = NULL;
   uly_status status = uly_shm_group_join(j->group, rank, timeout, &comm);
   if (status == ULY_OK) status = work(comm, endless);
