@@ -182,6 +182,8 @@ void uly_hook_build(uly_call_builder *c, const uly_site *site, MlirOperation map
 void uly_hook_store(uly_call_builder *c, uly_dtype dtype, uly_hook *hook);
 // Reads |value| (an argument of the body) over |space|, dim by dim: a hook for an input without a map.
 void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, const uly_space *space, uly_hook *out_hook);
+// The input of |op|, a norm, sum or loss of the site's body: the map that makes its first operand, or that operand itself.
+void uly_hook_input_of(uly_call_builder *c, const uly_site *site, MlirOperation op, const uly_space *space, uly_hook *out_hook);
 uly_hook_operand uly_hook_operand_of(uly_call_builder *c, const uly_place *place, const uly_type *type, const int32_t *index, uint32_t access);
 
 // ---- emitters of operations; false after a diagnostic
@@ -216,8 +218,8 @@ typedef struct uly_share {
   uint32_t before, total;
   uly_place from;
 } uly_share;
-// Where the shares of all ranks stand then, as one value. The exchange is the program's last.
-uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share);
+// Where the shares of all ranks stand then, as one value. |out_exchange| (or NULL) gets the exchange's row: its segments are the shares, rank by rank.
+uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share, uint32_t *out_exchange);
 // The exchange that |value| goes into and nowhere else, and as which operand: what makes |value| writes the message. Null where there is none, or nothing is fused.
 MlirOperation uly_emit_message_of(const uly_emitter *e, MlirValue value, int *out_operand);
 

@@ -3,8 +3,6 @@
 
 enum { BATCH, ROW, HEAD, FEATURE }; // logical dims of q, k, v and o
 
-static MlirValue operand(MlirOperation op, int64_t i) { return mlirOperationGetOperand(op, (intptr_t)i); }
-
 // Of row, batch and head: three values from |slot| on.
 static void set_strides(uly_call_builder *c, int slot, const uly_place *place) {
   uly_call_set_val(c, slot, place->stride[ROW]);
@@ -13,7 +11,7 @@ static void set_strides(uly_call_builder *c, int slot, const uly_place *place) {
 }
 
 static void set_qkv(uly_call_builder *c, const uly_site *site, MlirOperation op, int i) {
-  uly_place place = uly_site_dense(site, operand(op, i), 1);
+  uly_place place = uly_site_dense(site, uly_op_operand(op, i), 1);
   uly_call_set_op(c, ULY_ATTENTION_Q + i, place.operand, ULY_READ);
   set_strides(c, ULY_ATTENTION_Q_S + 3 * i, &place);
 }
@@ -38,7 +36,7 @@ static void set_captures(uly_call_builder *c, const uly_site *site, MlirOperatio
   uint32_t zero = uly_program_const(c->e->program, 0);
   ULY_ASSERT(n - first <= ULY_HOOK_MAX_OPERANDS);
   for (int64_t i = first; i < n; i++) {
-    MlirValue value = operand(op, i);
+    MlirValue value = uly_op_operand(op, i);
     uly_type type = uly_type_of(c->e->ir, value);
     uly_layout layout = uly_layout_of(c->e->program, &c->e->ir->names, &type);
     uly_place place = uly_site_place(site, value);
@@ -55,7 +53,7 @@ static void set_captures(uly_call_builder *c, const uly_site *site, MlirOperatio
 static void describe(uly_call_builder *c, const uly_site *site, MlirOperation op) {
   uly_attention_desc *d = &c->desc->u.attention;
   uly_emitter *e = c->e;
-  uly_type q = uly_type_of(e->ir, operand(op, 0)), k = uly_type_of(e->ir, operand(op, 1)), v = uly_type_of(e->ir, operand(op, 2));
+  uly_type q = uly_type_of(e->ir, uly_op_operand(op, 0)), k = uly_type_of(e->ir, uly_op_operand(op, 1)), v = uly_type_of(e->ir, uly_op_operand(op, 2));
   *d = (uly_attention_desc){.dh = q.tensor.dims[FEATURE].add, .dv = v.tensor.dims[FEATURE].add, .group = q.tensor.dims[HEAD].add / k.tensor.dims[HEAD].add,
                             .scale = uly_op_f64(op, "scale", 1), .dtype = q.tensor.dtype, .has_score = uly_op_has(op, "score"), .mask = parse(e, uly_op_str(op, "mask"))};
   for (int i = 0; i < ULY_MAX_SYMBOLS; i++) d->size[i] = -1;
@@ -67,17 +65,17 @@ static void describe(uly_call_builder *c, const uly_site *site, MlirOperation op
   set_captures(c, site, op, d);
   int64_t sink = uly_op_i64(op, "sink", -1), offset = uly_op_i64(op, "q_offset", -1);
   d->has_sink = sink >= 0;
-  if (sink >= 0) uly_call_set_op(c, ULY_ATTENTION_SINK, uly_site_dense(site, operand(op, sink), 1).operand, ULY_READ);
+  if (sink >= 0) uly_call_set_op(c, ULY_ATTENTION_SINK, uly_site_dense(site, uly_op_operand(op, sink), 1).operand, ULY_READ);
   uly_call_set_val(c, ULY_ATTENTION_OFFSET, uly_program_const(e->program, uly_op_i64(op, "q_offset_value", 0)));
   if (offset < 0) return;
-  uly_place at = uly_site_place(site, operand(op, offset));
+  uly_place at = uly_site_place(site, uly_op_operand(op, offset));
   uly_call_set_op(c, ULY_ATTENTION_Q_OFFSET, at.operand, ULY_READ);
-  uly_call_set_val(c, ULY_ATTENTION_OFFSET, uly_type_of(e->ir, operand(op, offset)).tensor.rank ? at.stride[0] : uly_program_const(e->program, 0));
+  uly_call_set_val(c, ULY_ATTENTION_OFFSET, uly_type_of(e->ir, uly_op_operand(op, offset)).tensor.rank ? at.stride[0] : uly_program_const(e->program, 0));
 }
 
 static void set_sizes_of(uly_call_builder *c, MlirOperation op) {
   uly_emitter *e = c->e;
-  uly_type q = uly_type_of(e->ir, operand(op, 0)), k = uly_type_of(e->ir, operand(op, 1));
+  uly_type q = uly_type_of(e->ir, uly_op_operand(op, 0)), k = uly_type_of(e->ir, uly_op_operand(op, 1));
   uly_layout lq = uly_layout_of(e->program, &e->ir->names, &q), lk = uly_layout_of(e->program, &e->ir->names, &k);
   uly_call_set_val(c, ULY_ATTENTION_S, lq.local[ROW]);
   uly_call_set_val(c, ULY_ATTENTION_T, lk.local[ROW]);

@@ -239,3 +239,13 @@ void uly_hook_load(uly_call_builder *c, const uly_site *site, MlirValue value, c
   uly_scalar_type scalar = uly_dtype_get(type.tensor.dtype)->is_float ? ULY_SCALAR_FLOAT : type.tensor.dtype == ULY_BOOL ? ULY_SCALAR_BOOL : ULY_SCALAR_INT;
   out_hook->expr = uly_expr_end(b, uly_expr_leaf(b, ULY_SC_OPERAND, scalar, 0));
 }
+
+void uly_hook_input_of(uly_call_builder *c, const uly_site *site, MlirOperation op, const uly_space *space, uly_hook *out_hook) {
+  MlirValue x = uly_op_operand(op, 0);
+  if (mlirValueIsABlockArgument(x)) {
+    uly_hook_load(c, site, x, space, out_hook);
+    return;
+  }
+  uly_hook_build(c, site, uly_value_op(x), space, NULL, 0, out_hook);
+  uly_hook_store(c, uly_type_of(c->e->ir, x).tensor.dtype, out_hook);
+}

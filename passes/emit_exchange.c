@@ -5,7 +5,6 @@
 //   all-gather      everyone gets rank i's share           rows = n_i    cols = 1
 #include "passes/emit.h"
 
-static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
 static uint32_t one(uly_emitter *e) { return uly_program_const(e->program, 1); }
 static uint32_t zero(uly_emitter *e) { return uly_program_const(e->program, 0); }
 
@@ -35,10 +34,6 @@ static void add_step(uly_emitter *e, MlirOperation op, uly_step_kind kind, uint3
                                                .predicate = ULY_NONE,
                                                .name = e->program->exchanges[exchange].name,
                                                .spec_line = uly_op_loc(e->ir, op).line});
-}
-
-static uint32_t peer_node(uly_emitter *e, uly_node_kind kind, uint32_t node, int32_t axis) {
-  return uly_program_node(e->program, (uly_node){.kind = kind, .a = node, .value = axis});
 }
 
 // Buffers, record and POST. |received|: units of the receive buffer; |sent|: of the send buffer.
@@ -84,7 +79,7 @@ typedef struct exchange_shape {
 } exchange_shape;
 
 static exchange_shape shape_of(const uly_emitter *e, MlirOperation op, int j, int32_t axis) {
-  exchange_shape s = {.in = uly_type_of(e->ir, operand(op, j)), .out = uly_type_of(e->ir, uly_op_result(op, j))};
+  exchange_shape s = {.in = uly_type_of(e->ir, uly_op_operand(op, j)), .out = uly_type_of(e->ir, uly_op_result(op, j))};
   s.row = uly_type_row_dim(&e->ir->names, &s.in.tensor, axis);
   s.cut = s.in.dist[axis].dim == s.row ? s.out.dist[axis].dim : s.in.dist[axis].dim;
   ULY_ASSERT(s.row >= 0 && s.row < s.cut);
@@ -114,7 +109,7 @@ static void start(uly_emitter *e, uly_sending *s) {
   s->batch = batch_of(e, &in, shape.row, shape.cut);
   add_parts(e, s);
   message_strides(e, &in, shape.row, shape.cut, s->batch, s->row_elems, s->stride);
-  uint32_t before = peer_node(e, ULY_NODE_PEER_BEFORE, s->row_elems, s->axis), all = peer_node(e, ULY_NODE_PEER_SUM, s->row_elems, s->axis);
+  uint32_t before = uly_over_peers(p, ULY_NODE_PEER_BEFORE, s->row_elems, s->axis), all = uly_over_peers(p, ULY_NODE_PEER_SUM, s->row_elems, s->axis);
   uly_exchange x = {.axis = (uint32_t)s->axis, .unit = uly_scale(p, s->batch, uly_dtype_bytes(shape.in.tensor.dtype)), .dtype = shape.in.tensor.dtype};
   if (s->to_heads) {
     x.rows = in.local[shape.row], x.row_start = in.start[shape.row], x.cols = s->row_elems, x.col_start = before;
@@ -147,7 +142,7 @@ uly_operand uly_emit_peers(const uly_sending *s) { return (uly_operand){.kind = 
 static void move_in(uly_emitter *e, uly_sending *s, int j) {
   exchange_shape shape = shape_of(e, s->op, j, s->axis);
   uly_layout in = uly_layout_of(e->program, &e->ir->names, &shape.in);
-  uly_move_end from = {.place = uly_emit_whole(e, operand(s->op, j))};
+  uly_move_end from = {.place = uly_emit_whole(e, uly_op_operand(s->op, j))};
   uly_move_end to = {.place = {.operand = uly_emit_peers(s)}, .peers = true, .axis = s->axis, .offset = ULY_NONE, .peer_strides = s->to_heads};
   if (s->to_heads)
     to.cut = shape.cut, to.first = s->part_first[j], to.count = s->part_count[j], to.offset = s->part_offset[j];
@@ -193,7 +188,7 @@ static void order_with_first(const uly_layout *layout, int32_t first, int32_t *o
     if (layout->order[i] != first) order[n++] = layout->order[i];
 }
 
-uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share) {
+uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis, const uly_share *share, uint32_t *out_exchange) {
   uly_program *p = e->program;
   const uly_layout *layout = &share->layout;
   int32_t order[ULY_GRAPH_MAX_DIMS];
@@ -215,18 +210,19 @@ uly_place uly_emit_gather_shares(uly_emitter *e, MlirOperation op, int32_t axis,
   add_step(e, op, ULY_STEP_SEND, exchange);
   add_step(e, op, ULY_STEP_WAIT, exchange);
   to.place.operand = uly_emit_buffer_operand(e, p->exchanges[exchange].receive);
+  if (out_exchange) *out_exchange = exchange;
   return to.place;
 }
 
 bool uly_emit_all_gather(uly_emitter *e, MlirOperation op) {
   int32_t axis = axis_of(e, op);
-  uly_type type = uly_type_of(e->ir, operand(op, 0));
+  uly_type type = uly_type_of(e->ir, uly_op_operand(op, 0));
   uly_layout layout = uly_layout_of(e->program, &e->ir->names, &type);
   int32_t dim = type.dist[axis].dim;
   if (type.dist[axis].kind != ULY_DIST_SPLIT) return uly_emit_unsupported(e, op, "gathering anything but a split");
   uly_share share = {.dtype = type.tensor.dtype, .layout = layout, .dim = dim, .before = layout.start[dim], .total = layout.global[dim]};
-  share.from = uly_emit_whole(e, operand(op, 0));
-  uly_emit_set_place(e, uly_op_result(op, 0), uly_emit_gather_shares(e, op, axis, &share));
+  share.from = uly_emit_whole(e, uly_op_operand(op, 0));
+  uly_emit_set_place(e, uly_op_result(op, 0), uly_emit_gather_shares(e, op, axis, &share, NULL));
   return true;
 }
 
@@ -235,8 +231,7 @@ uly_operand uly_emit_gather_bytes(uly_emitter *e, MlirOperation op, int32_t axis
   uint32_t rank = uly_program_node(p, (uly_node){.kind = ULY_NODE_AXIS_RANK, .value = axis});
   uly_share share = {.dtype = ULY_U8, .layout = {.rank = 2, .order = {0, 1}, .local = {one(e), bytes}}, .before = rank, .total = uly_layout_axis_size(p, axis)};
   share.from = (uly_place){.operand = from, .stride = {bytes, one(e)}};
-  uly_place to = uly_emit_gather_shares(e, op, axis, &share);
-  uint32_t exchange = p->n_exchanges - 1;
-  ULY_ASSERT(p->exchanges[exchange].receive == to.operand.index);
+  uint32_t exchange;
+  uly_emit_gather_shares(e, op, axis, &share, &exchange);
   return (uly_operand){.kind = ULY_OPERAND_SEGMENTS, .index = exchange, .offset = ULY_NONE};
 }

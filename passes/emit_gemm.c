@@ -6,21 +6,18 @@ typedef struct part {
   MlirOperation map, heads, rope, nll;
 } part;
 
-static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
-static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
-
 static part read_part(const uly_site *site, int i) {
   part p = {0};
   MlirOperation op = uly_value_op(uly_site_return(site, i));
-  if (uly_op_kind(op) == ULY_KIND_NLL) p.nll = op, op = uly_value_op(operand(op, 0));
-  if (uly_op_kind(op) == ULY_KIND_ROPE) p.rope = op, op = uly_value_op(operand(op, 0));
-  if (uly_op_kind(op) == ULY_KIND_HEADS) p.heads = op, op = uly_value_op(operand(op, 0));
+  if (uly_op_kind(op) == ULY_KIND_NLL) p.nll = op, op = uly_value_op(uly_op_operand(op, 0));
+  if (uly_op_kind(op) == ULY_KIND_ROPE) p.rope = op, op = uly_value_op(uly_op_operand(op, 0));
+  if (uly_op_kind(op) == ULY_KIND_HEADS) p.heads = op, op = uly_value_op(uly_op_operand(op, 0));
   if (uly_op_kind(op) == ULY_KIND_MAP) {
     int n = 0;
     p.map = op;
     for (int j = 0; j < (int)mlirOperationGetNumOperands(op); j++) {
-      MlirOperation def = uly_value_op(operand(op, j));
-      if (!is_null(def) && uly_op_kind(def) == ULY_KIND_LINEAR && n < 2) p.linear[n++] = def;
+      MlirOperation def = uly_value_op(uly_op_operand(op, j));
+      if (!mlirOperationIsNull(def) && uly_op_kind(def) == ULY_KIND_LINEAR && n < 2) p.linear[n++] = def;
     }
     return p;
   }
@@ -32,14 +29,14 @@ static int64_t const_dim(const uly_type *type, int32_t d) { return type->tensor.
 
 static uly_gemm_part describe(const uly_site *site, const part *p, MlirValue result) {
   uly_ir *ir = site->e->ir;
-  uly_type w = uly_type_of(ir, operand(p->linear[0], 1)), y = uly_type_of(ir, result);
-  uly_gemm_part d = {.mode = is_null(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0), .out = y.tensor.dtype};
-  if (!is_null(p->heads)) {
+  uly_type w = uly_type_of(ir, uly_op_operand(p->linear[0], 1)), y = uly_type_of(ir, result);
+  uly_gemm_part d = {.mode = mlirOperationIsNull(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0), .out = y.tensor.dtype};
+  if (!mlirOperationIsNull(p->heads)) {
     uly_type split = uly_type_of(ir, uly_op_result(p->heads, 0));
     d.n_groups = const_dim(&split, split.tensor.rank - 2), d.group = const_dim(&split, split.tensor.rank - 1);
   }
-  if (!is_null(p->rope)) {
-    uly_type angle = uly_type_of(ir, operand(p->rope, 1));
+  if (!mlirOperationIsNull(p->rope)) {
+    uly_type angle = uly_type_of(ir, uly_op_operand(p->rope, 1));
     d.rope = 2 * const_dim(&angle, angle.tensor.rank - 1);
     d.mode = uly_str_is(uly_op_str(p->rope, "pairs"), "half") ? ULY_GEMM_ROPE_HALF : ULY_GEMM_ROPE_INTERLEAVED;
   }
@@ -57,9 +54,9 @@ static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_PACK, ULY_PACK_N_OPS, ULY_PACK_N_VALS);
   c.desc->u.pack = (uly_pack_desc){.k = gemm->k, .mode = d->mode, .group = d->group, .rope = d->rope, .dtype = gemm->w};
   uint32_t one = uly_program_const(e->program, 1);
-  for (int i = 0; i < 2 && !is_null(p->linear[i]); i++) {
-    uly_place w = uly_site_place(site, operand(p->linear[i], 1));
-    if (w.segmented || (w.stride[0] != one && w.stride[1] != one)) w = uly_site_dense(site, operand(p->linear[i], 1), 2);
+  for (int i = 0; i < 2 && !mlirOperationIsNull(p->linear[i]); i++) {
+    uly_place w = uly_site_place(site, uly_op_operand(p->linear[i], 1));
+    if (w.segmented || (w.stride[0] != one && w.stride[1] != one)) w = uly_site_dense(site, uly_op_operand(p->linear[i], 1), 2);
     uly_call_set_op(&c, ULY_PACK_W0 + i, w.operand, ULY_READ);
     uly_call_set_val(&c, ULY_PACK_COLUMN_0 + i, w.stride[0]);
     uly_call_set_val(&c, ULY_PACK_TERM_0 + i, w.stride[1]);
@@ -72,8 +69,8 @@ static void emit_pack(const uly_site *site, const part *p, const uly_gemm_part *
 static int weight_loops(const uly_site *site, const part *parts, int n) {
   int most = 0;
   for (int i = 0; i < n; i++)
-    for (int j = 0; j < 2 && !is_null(parts[i].linear[j]); j++) {
-      uly_place w = uly_site_place(site, operand(parts[i].linear[j], 1));
+    for (int j = 0; j < 2 && !mlirOperationIsNull(parts[i].linear[j]); j++) {
+      uly_place w = uly_site_place(site, uly_op_operand(parts[i].linear[j], 1));
       if (!uly_emit_at_load(site->e, &w)) return -1;
       int loops = uly_emit_loops_of(&w.operand);
       if (loops > most) most = loops;
@@ -103,7 +100,7 @@ static uly_operand emit_weights(const uly_site *site, const part *parts, const u
 
 static void set_input(uly_call_builder *c, const uly_site *site, MlirValue x, const uly_space *space) {
   uly_emitter *e = c->e;
-  MlirValue outside = operand(site->call, (int)mlirBlockArgumentGetArgNumber(x));
+  MlirValue outside = uly_op_operand(site->call, (int)mlirBlockArgumentGetArgNumber(x));
   uly_place place = uly_emit_place(e, outside);
   int32_t last = space->layout.rank - 1;
   bool offset = place.segmented && place.seg_offset != uly_program_const(e->program, 0);
@@ -126,7 +123,7 @@ static void set_input(uly_call_builder *c, const uly_site *site, MlirValue x, co
 }
 
 static void set_angles(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space) {
-  uly_place cosines = uly_site_place(site, operand(p->rope, 1)), sines = uly_site_place(site, operand(p->rope, 2));
+  uly_place cosines = uly_site_place(site, uly_op_operand(p->rope, 1)), sines = uly_site_place(site, uly_op_operand(p->rope, 2));
   uly_call_set_op(c, ULY_GEMM_COS, cosines.operand, ULY_READ);
   uly_call_set_op(c, ULY_GEMM_SIN, sines.operand, ULY_READ);
   uly_call_set_val(c, ULY_GEMM_ROPE_S, cosines.stride[space->layout.order[0]]);
@@ -146,7 +143,7 @@ static void set_output(uly_call_builder *c, const uly_site *site, int i, const u
   int j;
   MlirValue result = uly_op_result(site->call, i);
   MlirOperation exchange = uly_emit_message_of(c->e, result, &j);
-  if (!is_null(exchange) && c->desc->u.gemm.message) {
+  if (!mlirOperationIsNull(exchange) && c->desc->u.gemm.message) {
     uly_sending *s = uly_emit_sending(c->e, exchange);
     ULY_ASSERT(s->to_heads);
     set_message(c, s, i, j, space);
@@ -168,8 +165,8 @@ static void set_output(uly_call_builder *c, const uly_site *site, int i, const u
 // The output of a linear whose rows go into a loss: their statistics, which the loss is then made of.
 static uly_operand set_stats(uly_call_builder *c, const uly_site *site, MlirOperation nll, const uly_space *space) {
   uly_program *p = c->e->program;
-  uly_type logits = uly_type_of(c->e->ir, operand(nll, 0)), labels = uly_type_of(c->e->ir, operand(nll, 1));
-  uly_place at = uly_site_place(site, operand(nll, 1));
+  uly_type logits = uly_type_of(c->e->ir, uly_op_operand(nll, 0)), labels = uly_type_of(c->e->ir, uly_op_operand(nll, 1));
+  uly_place at = uly_site_place(site, uly_op_operand(nll, 1));
   uint32_t row = uly_program_const(p, uly_nll_row(uly_nll_tiles(const_dim(&logits, logits.tensor.rank - 1)))), batch = c->vals[ULY_GEMM_BATCH].node;
   uint32_t elements = uly_mul(p, uly_mul(p, c->vals[ULY_GEMM_ROWS].node, batch), row);
   uly_operand stats = uly_emit_buffer_operand(c->e, uly_emit_bytes(c->e, uly_scale(p, elements, (int64_t)sizeof(float)), 0, "statistics"));
@@ -184,16 +181,16 @@ static uly_operand set_stats(uly_call_builder *c, const uly_site *site, MlirOper
 
 static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *p, const uly_space *space, uly_hook *hook) {
   uly_hook_input inputs[2] = {0};
-  int n = is_null(p->linear[1]) ? 1 : 2;
+  int n = mlirOperationIsNull(p->linear[1]) ? 1 : 2;
   bool biased = false;
   for (int i = 0; i < n; i++) {
     inputs[i].value = uly_op_result(p->linear[i], 0);
-    if (mlirOperationGetNumOperands(p->linear[i]) == 3) inputs[i].shift = operand(p->linear[i], 2), biased = true;
+    if (mlirOperationGetNumOperands(p->linear[i]) == 3) inputs[i].shift = uly_op_operand(p->linear[i], 2), biased = true;
   }
   // A rotation and a loss take what the operation before them stores.
-  MlirOperation next = is_null(p->rope) ? p->nll : p->rope;
-  uly_dtype dtype = is_null(next) ? ULY_F32 : uly_type_of(c->e->ir, operand(next, 0)).tensor.dtype;
-  if (is_null(p->map) && !biased && dtype == ULY_F32) return;
+  MlirOperation next = mlirOperationIsNull(p->rope) ? p->nll : p->rope;
+  uly_dtype dtype = mlirOperationIsNull(next) ? ULY_F32 : uly_type_of(c->e->ir, uly_op_operand(next, 0)).tensor.dtype;
+  if (mlirOperationIsNull(p->map) && !biased && dtype == ULY_F32) return;
   uly_hook_build(c, site, p->map, space, inputs, n, hook);
   uly_hook_store(c, dtype, hook);
 }
@@ -202,8 +199,8 @@ static void set_epilogue(uly_call_builder *c, const uly_site *site, const part *
 static bool feeds_message(const uly_site *site, const part *p) {
   int j;
   MlirOperation exchange = uly_emit_message_of(site->e, uly_op_result(site->call, 0), &j);
-  if (is_null(exchange) || is_null(p->heads)) return false;
-  uly_type from = uly_type_of(site->e->ir, operand(exchange, j)), to = uly_type_of(site->e->ir, uly_op_result(exchange, j));
+  if (mlirOperationIsNull(exchange) || mlirOperationIsNull(p->heads)) return false;
+  uly_type from = uly_type_of(site->e->ir, uly_op_operand(exchange, j)), to = uly_type_of(site->e->ir, uly_op_result(exchange, j));
   for (int32_t a = 0; a < to.n_axes; a++)
     if (!uly_dist_equal(from.dist[a], to.dist[a])) return to.dist[a].dim == to.tensor.rank - 2;
   return false;
@@ -215,29 +212,29 @@ bool uly_emit_gemm(const uly_site *site) {
   int n = (int)mlirOperationGetNumResults(site->call);
   for (int i = 0; i < n; i++) parts[i] = read_part(site, i);
   MlirOperation first = parts[0].linear[0];
-  uly_type x = uly_type_of(e->ir, operand(first, 0)), w = uly_type_of(e->ir, operand(first, 1)), y = uly_type_of(e->ir, uly_op_result(first, 0));
+  uly_type x = uly_type_of(e->ir, uly_op_operand(first, 0)), w = uly_type_of(e->ir, uly_op_operand(first, 1)), y = uly_type_of(e->ir, uly_op_result(first, 0));
   uly_space in = uly_space_of(e, &x), out = uly_space_of(e, &y);
   uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0]), .x = x.tensor.dtype, .w = w.tensor.dtype};
   for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i], uly_site_return(site, i));
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);
   c.desc->u.gemm = gemm;
-  set_input(&c, site, operand(parts[0].linear[0], 0), &in);
+  set_input(&c, site, uly_op_operand(parts[0].linear[0], 0), &in);
   uly_call_set_op(&c, ULY_GEMM_W, weights, ULY_READ);
   int64_t column_items = 0;
   for (int i = 0; i < n; i++) {
     const uly_gemm_part *d = &gemm.parts[i];
-    if (!is_null(parts[i].rope)) set_angles(&c, site, &parts[i], &in);
+    if (!mlirOperationIsNull(parts[i].rope)) set_angles(&c, site, &parts[i], &in);
     set_epilogue(&c, site, &parts[i], &out, &c.desc->u.gemm.parts[i].epilogue);
     column_items += uly_cdiv(uly_part_panels(d->mode, d->n_groups, d->group, d->rope), ULY_GEMM_ITEM_PANELS);
   }
   uly_operand stats;
-  if (!is_null(parts[0].nll))
+  if (!mlirOperationIsNull(parts[0].nll))
     stats = set_stats(&c, site, parts[0].nll, &in);
   else
     for (int i = 0; i < n; i++) set_output(&c, site, i, &in);
   uint32_t rows = uly_mul(e->program, c.vals[ULY_GEMM_ROWS].node, c.vals[ULY_GEMM_BATCH].node);
   uint32_t row_items = uly_program_op(e->program, ULY_NODE_CDIV, rows, uly_program_const(e->program, ULY_GEMM_ITEM_ROWS));
   uly_call_end(&c, uly_scale(e->program, row_items, column_items), uly_program_const(e->program, ULY_GEMM_SCRATCH_BYTES), "linear");
-  return is_null(parts[0].nll) || uly_emit_nll_of(site, parts[0].nll, &stats);
+  return mlirOperationIsNull(parts[0].nll) || uly_emit_nll_of(site, parts[0].nll, &stats);
 }

@@ -33,8 +33,7 @@ static int32_t number_of(const uly_emitter *e, MlirValue value) {
   while (!mlirValueIsABlockArgument(value)) {
     MlirOperation op = uly_value_op(value);
     int result = (int)mlirOpResultGetResultNumber(value);
-    uly_kind kind = uly_op_kind(op);
-    if (kind < ULY_KIND_RESHARD || kind >= ULY_KIND_OTHER) return uly_op_number(op, result);
+    if (!uly_kind_is_cast(uly_op_kind(op))) return uly_op_number(op, result);
     value = mlirOperationGetOperand(op, result);
   }
   return number_of_input(e, value);

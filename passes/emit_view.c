@@ -2,12 +2,8 @@
 #include "frontend/dim_groups.h"
 #include "passes/emit.h"
 
-static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
 static uint32_t constant(uly_emitter *e, int64_t value) { return uly_program_const(e->program, value); }
 static uint32_t op2(uly_emitter *e, uly_node_kind kind, uint32_t a, uint32_t b) { return uly_program_op(e->program, kind, a, b); }
-static uint32_t peers(uly_emitter *e, uly_node_kind kind, uint32_t node, int32_t axis) {
-  return uly_program_node(e->program, (uly_node){.kind = kind, .a = node, .value = axis});
-}
 
 // |place| from index |at| of dim |dim| on.
 static uly_place from_index(uly_emitter *e, uly_place place, const uly_type *type, int32_t dim, uint32_t at) {
@@ -32,7 +28,7 @@ typedef struct regroup {
 } regroup;
 
 static regroup regroup_of(uly_emitter *e, MlirOperation op) {
-  regroup r = {.e = e, .in = uly_type_of(e->ir, operand(op, 0)), .out = uly_type_of(e->ir, uly_op_result(op, 0))};
+  regroup r = {.e = e, .in = uly_type_of(e->ir, uly_op_operand(op, 0)), .out = uly_type_of(e->ir, uly_op_result(op, 0))};
   r.from = uly_layout_of(e->program, &e->ir->names, &r.in);
   r.to = uly_layout_of(e->program, &e->ir->names, &r.out);
   r.n = uly_dim_groups(&r.in.tensor, &r.out.tensor, r.groups);
@@ -87,8 +83,8 @@ static void set_segments(const regroup *r, const uly_place *from, const uly_dim_
 
 static void emit_reshape(uly_emitter *e, MlirOperation op) {
   regroup r = regroup_of(e, op);
-  uly_place from = uly_emit_place(e, operand(op, 0));
-  if (from.segmented && !keeps_segments(&r, &from)) from = uly_emit_whole(e, operand(op, 0));
+  uly_place from = uly_emit_place(e, uly_op_operand(op, 0));
+  if (from.segmented && !keeps_segments(&r, &from)) from = uly_emit_whole(e, uly_op_operand(op, 0));
   if (!all_flat(&r, &from)) from = uly_emit_row_major(e, op, &r.in, &from);
   uly_place to = from;
   for (int32_t i = 0; i < r.n; i++) {
@@ -101,9 +97,9 @@ static void emit_reshape(uly_emitter *e, MlirOperation op) {
 // ---- cut
 
 static void emit_cut(uly_emitter *e, MlirOperation op) {
-  uly_type in = uly_type_of(e->ir, operand(op, 0)), out = uly_type_of(e->ir, uly_op_result(op, 0));
+  uly_type in = uly_type_of(e->ir, uly_op_operand(op, 0)), out = uly_type_of(e->ir, uly_op_result(op, 0));
   uly_layout from = uly_layout_of(e->program, &e->ir->names, &in), to = uly_layout_of(e->program, &e->ir->names, &out);
-  uly_place place = uly_emit_whole(e, operand(op, 0));
+  uly_place place = uly_emit_whole(e, uly_op_operand(op, 0));
   for (int32_t d = 0; d < to.rank; d++)
     if (to.start[d] != from.start[d]) place = from_index(e, place, &in, d, op2(e, ULY_NODE_SUB, to.start[d], from.start[d]));
   uly_emit_set_place(e, uly_op_result(op, 0), place);
@@ -112,8 +108,8 @@ static void emit_cut(uly_emitter *e, MlirOperation op) {
 // ---- dims in another order
 
 static void emit_turned(uly_emitter *e, MlirOperation op) {
-  uly_place from = uly_emit_whole(e, operand(op, 0)), to = from;
-  int32_t rank = uly_type_of(e->ir, operand(op, 0)).tensor.rank;
+  uly_place from = uly_emit_whole(e, uly_op_operand(op, 0)), to = from;
+  int32_t rank = uly_type_of(e->ir, uly_op_operand(op, 0)).tensor.rank;
   for (int32_t d = 0; d < rank; d++) to.stride[uly_op_access(op, 0, d)] = from.stride[d];
   uly_emit_set_place(e, uly_op_result(op, 0), to);
 }
@@ -159,15 +155,15 @@ static uly_place gather_range(uly_emitter *e, MlirOperation op, const uly_type *
   uly_share share = {.dtype = type->tensor.dtype,
                      .layout = layout,
                      .dim = r->dim,
-                     .before = peers(e, ULY_NODE_PEER_BEFORE, count, axis),
+                     .before = uly_over_peers(e->program, ULY_NODE_PEER_BEFORE, count, axis),
                      .total = op2(e, ULY_NODE_SUB, r->end, r->begin)};
   share.from = from_index(e, from, type, r->dim, at);
-  return uly_emit_gather_shares(e, op, axis, &share);
+  return uly_emit_gather_shares(e, op, axis, &share, NULL);
 }
 
 bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
   uly_program *p = e->program;
-  uly_type type = uly_type_of(e->ir, operand(op, 0));
+  uly_type type = uly_type_of(e->ir, uly_op_operand(op, 0));
   uly_dim begin = {0}, end = {0};
   bool ok = uly_op_dim(e->ir, op, "begin", &begin) && uly_op_dim(e->ir, op, "end", &end);
   ULY_ASSERT(ok);
@@ -176,7 +172,7 @@ bool uly_emit_slice(uly_emitter *e, MlirOperation op) {
   require(e, op, r.begin);
   require(e, op, op2(e, ULY_NODE_SUB, r.end, r.begin));
   require(e, op, op2(e, ULY_NODE_SUB, uly_layout_dim(p, type.tensor.dims[r.dim]), r.end));
-  uly_place from = uly_emit_whole(e, operand(op, 0));
+  uly_place from = uly_emit_whole(e, uly_op_operand(op, 0));
   from = axis < 0 ? from_index(e, from, &type, r.dim, r.begin) : gather_range(e, op, &type, axis, &r, from);
   uly_emit_set_place(e, uly_op_result(op, 0), drop_dim(from, r.dim, uly_op_has(op, "drop")));
   return true;
@@ -192,8 +188,8 @@ bool uly_emit_concat(uly_emitter *e, MlirOperation op) {
   uly_place whole = uly_emit_dest(e, uly_op_result(op, 0));
   uint32_t at = constant(e, 0);
   for (int i = 0; i < (int)mlirOperationGetNumOperands(op); i++) {
-    uly_type in = uly_type_of(e->ir, operand(op, i));
-    uly_move_end from = {.place = uly_emit_place(e, operand(op, i))}, to = {.place = from_index(e, whole, &out, last, at)};
+    uly_type in = uly_type_of(e->ir, uly_op_operand(op, i));
+    uly_move_end from = {.place = uly_emit_place(e, uly_op_operand(op, i))}, to = {.place = from_index(e, whole, &out, last, at)};
     for (int32_t d = 0; d < last; d++)
       if (!uly_dim_equal(in.tensor.dims[d], out.tensor.dims[d])) from.place.stride[d] = constant(e, 0);
     layout.local[last] = uly_layout_dim(p, in.tensor.dims[last]);
@@ -234,11 +230,12 @@ static uly_place gather_rows(const shift *s) {
   uint32_t start = s->layout.start[s->dim], end = uly_add(e->program, start, s->rows), kept = op2(e, ULY_NODE_SUB, s->rows, s->given);
   uly_share share = {.dtype = s->type.tensor.dtype, .layout = s->layout, .dim = s->dim};
   share.layout.local[s->dim] = s->given;
-  share.before = peers(e, ULY_NODE_PEER_BEFORE, s->given, s->axis);
-  share.total = peers(e, ULY_NODE_PEER_SUM, s->given, s->axis);
+  share.before = uly_over_peers(e->program, ULY_NODE_PEER_BEFORE, s->given, s->axis);
+  share.total = uly_over_peers(e->program, ULY_NODE_PEER_SUM, s->given, s->axis);
   share.from = s->forward ? from_index(e, s->from, &s->type, s->dim, kept) : s->from;
-  uly_place place = uly_emit_gather_shares(e, s->op, s->axis, &share);
-  place.operand.kind = ULY_OPERAND_SEGMENTS, place.operand.index = e->program->n_exchanges - 1;
+  uint32_t exchange;
+  uly_place place = uly_emit_gather_shares(e, s->op, s->axis, &share, &exchange);
+  place.operand.kind = ULY_OPERAND_SEGMENTS, place.operand.index = exchange;
   place.segmented = true, place.axis = s->axis, place.seg_dim = s->dim, place.seg_count = s->given, place.seg_offset = constant(e, 0);
   place.seg_first = s->forward ? uly_add(e->program, start, kept) : start;
   place.seg_base = s->forward ? op2(e, ULY_NODE_SUB, start, s->by) : uly_add(e->program, op2(e, ULY_NODE_SUB, end, s->given), s->by);
@@ -277,13 +274,13 @@ static uint32_t count_missing(const shift *s) {
 bool uly_emit_shift(uly_emitter *e, MlirOperation op) {
   const int64_t most = INT64_C(1) << 60; // beyond every size, and small enough to be added to one
   int64_t n = uly_op_i64(op, "n", 0);
-  shift s = {.e = e, .op = op, .type = uly_type_of(e->ir, operand(op, 0)), .dim = (int32_t)uly_op_i64(op, "dim", 0), .forward = n > 0};
+  shift s = {.e = e, .op = op, .type = uly_type_of(e->ir, uly_op_operand(op, 0)), .dim = (int32_t)uly_op_i64(op, "dim", 0), .forward = n > 0};
   s.by = constant(e, n > most || n < -most ? most : n < 0 ? -n : n);
   s.layout = uly_layout_of(e->program, &e->ir->names, &s.type);
   s.axis = axis_that_cuts(&s.type, s.dim);
   s.rows = s.layout.local[s.dim];
   s.given = op2(e, ULY_NODE_MIN, s.by, s.rows);
-  s.from = uly_emit_whole(e, operand(op, 0));
+  s.from = uly_emit_whole(e, uly_op_operand(op, 0));
   s.to = uly_emit_dest(e, uly_op_result(op, 0));
   uint32_t kept = op2(e, ULY_NODE_SUB, s.rows, s.given), missing = count_missing(&s), zero = constant(e, 0);
   if (s.axis >= 0) {

@@ -7,8 +7,6 @@
 // Exchanges are looked at operand by operand.
 #include "passes/pipeline.h"
 
-static bool is_cast(uly_kind kind) { return kind >= ULY_KIND_RESHARD && kind < ULY_KIND_OTHER; }
-
 static bool is_inside(MlirOperation op, MlirOperation loop) {
   for (MlirOperation at = op; !mlirOperationIsNull(at); at = mlirOperationGetParentOperation(at))
     if (mlirOperationEqual(at, loop)) return true;
@@ -113,7 +111,7 @@ static bool merge_equal(const uly_ir *ir, uly_ops ops) {
 // ---- inverse
 
 // Operations that give their operand's elements in the same order.
-static bool keeps_order(uly_kind kind) { return is_cast(kind) || kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_RESHAPE; }
+static bool keeps_order(uly_kind kind) { return uly_kind_is_cast(kind) || kind == ULY_KIND_HEADS || kind == ULY_KIND_MERGE || kind == ULY_KIND_RESHAPE; }
 
 // Where |value| is made by such operations alone from a value of type |type|: that value, else null.
 static MlirValue undo(MlirValue value, MlirType type) {

@@ -2,8 +2,6 @@
 // their own.
 #include "passes/fuse.h"
 
-static bool is_null(MlirOperation op) { return mlirOperationIsNull(op); }
-
 // A sum of floats over the last dim, where no rank holds a part of it, is done row by row; the others add rows up.
 static const char *sum_kind(const uly_fuse *fuse, MlirOperation op) {
   uly_type in = uly_type_of(fuse->ir, mlirOperationGetOperand(op, 0));
@@ -36,7 +34,7 @@ static bool plain_float(const uly_fuse *fuse, MlirOperation map) {
 static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue x = mlirOperationGetOperand(op, 0);
   MlirOperation def = uly_value_op(x);
-  if (is_null(def) || uly_op_kind(def) != ULY_KIND_MAP || is_null(uly_single_user(fuse, x))) return (MlirOperation){NULL};
+  if (mlirOperationIsNull(def) || uly_op_kind(def) != ULY_KIND_MAP || mlirOperationIsNull(uly_single_user(fuse, x))) return (MlirOperation){NULL};
   uly_dtype dtype = uly_type_of(fuse->ir, x).tensor.dtype;
   bool plain = uly_dtype_get(dtype)->is_float ? plain_float(fuse, def) : dtype == ULY_I64 || dtype == ULY_BOOL; // narrower ints would not wrap where a sum takes 64 bits of each term
   return plain ? def : (MlirOperation){NULL};
@@ -46,7 +44,7 @@ static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
 static MlirOperation epilogue(const uly_fuse *fuse, MlirOperation op) {
   MlirValue y = uly_op_result(op, 0);
   MlirOperation user = uly_single_user(fuse, y);
-  if (is_null(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_float(fuse, user)) return (MlirOperation){NULL};
+  if (mlirOperationIsNull(user) || uly_op_kind(user) != ULY_KIND_MAP || !plain_float(fuse, user)) return (MlirOperation){NULL};
   for (int i = 0; i < (int)mlirOperationGetNumOperands(user); i++)
     if (mlirValueEqual(mlirOperationGetOperand(user, i), y) && !uly_map_is_pointwise(fuse->ir, user, i)) return (MlirOperation){NULL};
   return user;
@@ -61,9 +59,9 @@ static void outline(uly_fuse *fuse, uly_ops ops, int at, const char *kind) {
     before = prologue(fuse, op);
     if (strcmp(kind, "rows") == 0) after = epilogue(fuse, op);
   }
-  if (!is_null(before)) group.ops[group.n_ops++] = before;
+  if (!mlirOperationIsNull(before)) group.ops[group.n_ops++] = before;
   group.ops[group.n_ops++] = op;
-  if (!is_null(after)) group.ops[group.n_ops++] = after;
+  if (!mlirOperationIsNull(after)) group.ops[group.n_ops++] = after;
   MlirOperation last = group.ops[group.n_ops - 1];
   group.anchor = last;
   for (intptr_t i = 0; i < mlirOperationGetNumResults(last); i++) group.results[group.n_results++] = uly_op_result(last, (int)i);
@@ -74,7 +72,7 @@ void uly_fuse_rows(uly_fuse *fuse, MlirBlock block) {
   uly_ops ops = uly_block_ops(fuse->ir, block);
   for (int maps = 0; maps < 2; maps++) // norms and sums first: they take maps in
     for (int i = 0; i < ops.n; i++) {
-      const char *kind = is_null(ops.at[i]) ? NULL : kernel_kind(fuse, ops.at[i]);
+      const char *kind = mlirOperationIsNull(ops.at[i]) ? NULL : kernel_kind(fuse, ops.at[i]);
       if (kind && (uly_op_kind(ops.at[i]) == ULY_KIND_MAP) == (maps == 1)) outline(fuse, ops, i, kind);
     }
 }

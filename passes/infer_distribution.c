@@ -129,7 +129,7 @@ static void wish(const uly_ir *ir, const uly_view *v, int32_t axis, wishes *w) {
 static bool distribute_op(uly_ir *ir, MlirOperation op) {
   uly_view view;
   if (!uly_view_read(ir, op, &view)) return false;
-  if (view.kind >= ULY_KIND_RESHARD) {
+  if (uly_kind_is_cast(view.kind)) {
     uly_op_error(ir, op, "uly.%s: this module is distributed already", uly_kind_get(view.kind).name);
     return false;
   }

@@ -99,6 +99,7 @@ typedef struct uly_op_spec {
 } uly_op_spec;
 // Segment sizes of operations with optional slots are added here: operands and results fill the first slots.
 MlirOperation uly_op_build(const uly_ir *ir, const uly_op_spec *spec);
+static inline MlirValue uly_op_operand(MlirOperation op, intptr_t i) { return mlirOperationGetOperand(op, i); }
 static inline MlirValue uly_op_result(MlirOperation op, int i) { return mlirOperationGetResult(op, i); }
 bool uly_op_is(MlirOperation op, const char *name);
 MlirBlock uly_op_body(MlirOperation op);     // first block of the first region

@@ -32,6 +32,8 @@ typedef struct uly_kind_info {
 
 enum { ULY_EXCHANGE_SLOTS = 8 };
 
+// Rows of casts.def: they change how a value is distributed, not what it is.
+static inline bool uly_kind_is_cast(uly_kind kind) { return kind >= ULY_KIND_RESHARD && kind < ULY_KIND_OTHER; }
 uly_kind_info uly_kind_get(uly_kind kind);
 int uly_n_attrs(void);
 const uly_attr_info *uly_attr_at(int i);

@@ -28,6 +28,10 @@ uint32_t uly_layout_axis_size(uly_program *program, int32_t axis);
 // Products and sums of nodes.
 static inline uint32_t uly_mul(uly_program *p, uint32_t a, uint32_t b) { return uly_program_op(p, ULY_NODE_MUL, a, b); }
 static inline uint32_t uly_add(uly_program *p, uint32_t a, uint32_t b) { return uly_program_op(p, ULY_NODE_ADD, a, b); }
+// What |kind| (ULY_NODE_PEER_…) makes of |node| over the ranks of |axis|.
+static inline uint32_t uly_over_peers(uly_program *p, uly_node_kind kind, uint32_t node, int32_t axis) {
+  return uly_program_node(p, (uly_node){.kind = kind, .a = node, .value = axis});
+}
 static inline uint32_t uly_scale(uly_program *p, uint32_t a, int64_t factor) { return uly_mul(p, a, uly_program_const(p, factor)); }
 
 #endif

@@ -10,8 +10,6 @@
 #include "passes/pipeline.h"
 #include "runtime/kernel_abi.h"
 
-static MlirValue operand(MlirOperation op, int i) { return mlirOperationGetOperand(op, i); }
-
 // One slice of a linear's columns, seen as [outer][size][inner] of which it takes [begin, end) of |size|.
 typedef struct columns {
   MlirOperation slice, regroup; // regroup: null where the slice reads the linear itself
@@ -100,9 +98,9 @@ static MlirValue cut_weight(const uly_ir *ir, const columns *c, MlirValue w, Mli
 
 static void replace(const uly_ir *ir, MlirOperation linear, const columns *c) {
   MlirLocation loc = uly_ir_loc(ir, uly_op_loc(ir, linear)), last = mlirOperationGetLocation(c->slice);
-  MlirValue operands[3] = {operand(linear, 0)}, old = uly_op_result(c->slice, 0);
+  MlirValue operands[3] = {uly_op_operand(linear, 0)}, old = uly_op_result(c->slice, 0);
   int n = (int)mlirOperationGetNumOperands(linear);
-  for (int i = 1; i < n; i++) operands[i] = cut_weight(ir, c, operand(linear, i), loc);
+  for (int i = 1; i < n; i++) operands[i] = cut_weight(ir, c, uly_op_operand(linear, i), loc);
   uly_tensor_type y = uly_type_of(ir, uly_op_result(linear, 0)).tensor, result = uly_type_of(ir, old).tensor;
   y.dims[y.rank - 1] = uly_dim_const(count_of(c));
   MlirType type = build_type(ir, &y);
