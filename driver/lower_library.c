@@ -7,7 +7,6 @@
 #include "codegen/targets.h"
 #include "driver/lower.h"
 #include "frontend/graph_print.h"
-#include "passes/emit.h"
 #include "passes/opt.h"
 #include "passes/pipeline.h"
 
@@ -36,12 +35,11 @@ static uly_status run_passes(uly_arena *arena, const uly_graph *graph, const uly
   ir->graph = graph;
   ir->file = options->source_name;
   MlirModule module = uly_ir_module_create(ir);
-  MlirOperation op = mlirModuleGetOperation(module);
   uly_status status = uly_pipeline_run(ir, module, &passes);
   if (status == ULY_OK && wants_program)
-    *out_program = uly_emit(ir, op);
+    *out_program = uly_pipeline_emit(ir, module);
   else if (status == ULY_OK)
-    uly_ir_print(op, options->print_to);
+    uly_ir_print(mlirModuleGetOperation(module), options->print_to);
   mlirModuleDestroy(module);
   uly_ir_destroy(ir);
   return status;

@@ -1,5 +1,5 @@
-// What the files of emit share. emit turns the fused module into a uly_program: steps in the order of the IR, a place for every value, sizes as nodes. plan_buffers
-// then reads the steps and says when each buffer is live.
+// What the files of emit share. emit turns the fused module into a uly_program: steps in the order of the IR, a place for every value, sizes as nodes. What
+// passes.def has behind it then reads the steps.
 #ifndef ULY_PASSES_EMIT_H
 #define ULY_PASSES_EMIT_H
 
@@ -85,8 +85,6 @@ typedef struct uly_emitter {
   uint32_t when;         // node: whether the entry can run at these sizes, as in uly_entry
 } uly_emitter;
 
-// The whole pass. NULL, with diagnostics, where something is not supported yet.
-uly_program *uly_emit(uly_ir *ir, MlirOperation module);
 
 // ---- values
 uly_place uly_emit_place(uly_emitter *e, MlirValue value); // of a value that has been emitted
@@ -121,12 +119,10 @@ int uly_emit_slots(const uly_emitter *e, int n_loops, int32_t *out_slot);
 int uly_emit_loops_of(const uly_operand *operand); // the other way round
 bool uly_emit_table(uly_emitter *e, MlirOperation op);
 uly_span uly_emit_load_steps(uly_emitter *e);      // of the entry, appended to the program
-void uly_emit_shrink_load(uly_emitter *e);         // one slot for what only load steps use
 
 // ---- probes: which values of the graph can be looked at, where and when
 void uly_emit_number_values(uly_emitter *e); // of the entry
 void uly_emit_probes(uly_emitter *e, MlirOperation op); // of the results of |op|, which has been emitted
-void uly_emit_prune_probes(uly_program *program);       // drops those whose buffer does not live any more, once that is known
 bool uly_emit_find_place(const uly_emitter *e, MlirValue value, uly_place *out_place); // false: it stands nowhere
 
 // ---- kernel calls

@@ -1,5 +1,6 @@
 // emit: the module's tables, and one entry after the other.
 #include "passes/emit.h"
+#include "passes/pipeline.h"
 
 // Entry |i| of func.func's argument or result attributes.
 static MlirAttribute item_attr(MlirOperation func, const char *list, intptr_t i, const char *name) {
@@ -88,9 +89,5 @@ uly_program *uly_emit(uly_ir *ir, MlirOperation module) {
   uly_ops ops = uly_block_ops(ir, uly_op_body(module));
   for (int i = 0; i < ops.n; i++)
     if (uly_op_has(ops.at[i], "uly.entry")) emit_entry(&e, ops.at[i]);
-  if (ir->diags->n_errors) return NULL;
-  uly_emit_shrink_load(&e);
-  uly_plan_buffers(ir->arena, e.program);
-  uly_emit_prune_probes(e.program);
-  return e.program;
+  return ir->diags->n_errors ? NULL : e.program;
 }

@@ -115,17 +115,3 @@ uly_span uly_emit_load_steps(uly_emitter *e) {
   e->n_load_steps = e->n_load_probes = 0;
   return (uly_span){first, p->n_steps - first};
 }
-
-void uly_emit_shrink_load(uly_emitter *e) {
-  uly_program *p = e->program;
-  bool *kept = ULY_NEW_ARRAY(e->arena, bool, p->n_buffers + 1);
-  for (uint32_t i = 0; i < p->n_entries; i++)
-    for (int phase = ULY_PHASE_LOAD + 1; phase < ULY_N_PHASES; phase++)
-      for (uint32_t s = 0; s < p->entries[i].steps[phase].count; s++) {
-        uly_span operands = p->steps[p->entries[i].steps[phase].first + s].operands;
-        for (uint32_t k = operands.first; k < operands.first + operands.count; k++)
-          if (p->operands[k].kind == ULY_OPERAND_BUFFER) kept[p->operands[k].index] = true;
-      }
-  for (uint32_t b = 0; b < p->n_buffers; b++)
-    if (p->buffers[b].phase == ULY_PHASE_LOAD && !kept[b] && !(p->buffers[b].flags & ULY_BUFFER_CONSTANT)) p->buffers[b].slots = 1;
-}

@@ -76,3 +76,12 @@ uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_op
   }
   return ULY_OK;
 }
+
+uly_program *uly_pipeline_emit(uly_ir *ir, MlirModule module) {
+  uly_program *program = NULL;
+#define EMIT(name, doc) program = uly_##name(ir, mlirModuleGetOperation(module));
+#define PROGRAM(name, doc)                                                                                                                                     \
+  if (program) uly_program_##name(program);
+#include "passes/passes.def"
+  return program;
+}

@@ -3,10 +3,14 @@
 #define ULY_PASSES_PIPELINE_H
 
 #include "passes/ir.h"
+#include "passes/program.h"
 
 // A pass changes the module. False: it has added at least one error to the diagnostics.
 typedef bool uly_pass(uly_ir *ir, MlirOperation module);
+// The program of a module that all passes have been over. NULL: it has added at least one error to the diagnostics.
+typedef uly_program *uly_emit_pass(uly_ir *ir, MlirOperation module);
 #define PASS(name, doc) uly_pass uly_pass_##name;
+#define EMIT(name, doc) uly_emit_pass uly_##name;
 #include "passes/passes.def"
 
 typedef struct uly_pipeline_options {
@@ -21,6 +25,7 @@ typedef struct uly_pipeline_options {
 
 // ULY_OK; ULY_INVALID_ARGUMENT for a name that is no pass; ULY_INVALID_INPUT where a pass failed. The diagnostics say why.
 ULY_MUST_USE uly_status uly_pipeline_run(uly_ir *ir, MlirModule module, const uly_pipeline_options *options);
-
+// The rest of the way: the program, ready for codegen. NULL where the diagnostics say why.
+uly_program *uly_pipeline_emit(uly_ir *ir, MlirModule module);
 
 #endif

@@ -48,8 +48,8 @@ static void touch_exchange(uly_program *program, uint32_t exchange, uint32_t ste
   if (x->send != ULY_NONE) touch(program, x->send, step);
 }
 
-void uly_plan_buffers(uly_arena *arena, uly_program *program) {
-  plan p = {program, ULY_NEW_ARRAY(arena, uint32_t, program->n_steps + 1)};
+void uly_program_plan_buffers(uly_program *program) {
+  plan p = {program, ULY_NEW_ARRAY(program->arena, uint32_t, program->n_steps + 1)};
   find_loops(&p);
   for (uint32_t b = 0; b < program->n_buffers; b++) program->buffers[b].live_from = program->buffers[b].live_to = ULY_NONE;
   for (uint32_t s = 0; s < program->n_steps; s++) {

@@ -146,8 +146,10 @@ ULY_PROGRAM_TABLES(TABLE)
 TABLE(, uly_kernel_desc *, kernels)
 #undef TABLE
 
-// plan_buffers.c: when each buffer is live, from the steps.
-void uly_plan_buffers(uly_arena *arena, uly_program *program);
+// What passes.def does with a program.
+typedef void uly_program_pass(uly_program *program);
+#define PROGRAM(name, doc) uly_program_pass uly_program_##name;
+#include "passes/passes.def"
 
 // A buffer that the file fills: n slots of 8 bytes.
 uint32_t uly_program_add_constants(uly_program *p, const uint64_t *slots, uint32_t n, uly_str name);

@@ -457,6 +457,6 @@ uly_program *uly_ref_program(uly_arena *arena, const uly_graph *graph, uly_diags
   }
   for (int32_t i = 0; i < graph->n_entries && !diags->n_errors; i++) emit_entry(&e, &graph->entries[i]);
   if (diags->n_errors) return NULL;
-  uly_plan_buffers(arena, e.program);
+  uly_program_plan_buffers(e.program);
   return e.program;
 }
