@@ -34,9 +34,9 @@ ULY_MUST_USE uly_status uly_codegen_link(const uly_program *program, const uly_c
 
 extern const char uly_linker[]; // the absolute path of what links
 // artifact.c: an object with the blob, the note, the kernels' addresses and the query function.
+ULY_MUST_USE uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_code_bytes *out_object, uly_text *error);
 // Writes the hash of a linked model's contents into its note.
 ULY_MUST_USE uly_status uly_artifact_seal(uly_code_bytes library, uly_text *error);
-ULY_MUST_USE uly_status uly_artifact_object(uly_arena *arena, const uly_blob *blob, const uly_code *code, uly_code_bytes *out_object, uly_text *error);
 // link.c: |objects| as a shared library, in memory.
 ULY_MUST_USE uly_status uly_link_shared(uly_arena *arena, const uly_code_bytes *objects, int n_objects, uly_code_bytes *out_library, uly_text *error);
 

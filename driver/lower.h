@@ -34,7 +34,7 @@ typedef int uly_lower_opt_fn(const char *path, const uly_lower_options *options)
 // ULY_LOWER_ABI of the library: driver and library are built together, and say so when they are not.
 typedef int uly_lower_abi_fn(void);
 
-// "LLVM 22.1.2, MLIR of the same": what it is linked with.
+// "LLVM and MLIR 22.1.2, linker /usr/lib/llvm-22/bin/ld.lld": what it compiles with.
 typedef const char *uly_lower_versions_fn(void);
 
 uly_lower_compile_fn uly_lower_compile;
