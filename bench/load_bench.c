@@ -76,7 +76,8 @@ typedef struct job {
 
 static void *copy_chunks(void *argument) {
   job *j = argument;
-  for (int64_t at; (at = atomic_fetch_add(&j->next, CHUNK)) < j->bytes;) memcpy(j->to + at, j->from + at, (size_t)(j->bytes - at < CHUNK ? j->bytes - at : CHUNK));
+  for (int64_t at; (at = atomic_fetch_add(&j->next, CHUNK)) < j->bytes;)
+    memcpy(j->to + at, j->from + at, (size_t)(j->bytes - at < CHUNK ? j->bytes - at : CHUNK));
   return NULL;
 }
 
@@ -112,13 +113,20 @@ static void read_option(options *o, const char *text) {
   const char *value = strchr(text, '=');
   if (!value) die("options are name=value");
   size_t n = (size_t)(value++ - text);
-  if (!strncmp(text, "model", n)) o->model = value;
-  else if (!strncmp(text, "folder", n)) o->folder = value;
-  else if (!strncmp(text, "s", n)) o->s = atoll(value);
-  else if (!strncmp(text, "threads", n)) o->threads = atoi(value);
-  else if (!strncmp(text, "pack", n)) o->pack = atoi(value);
-  else if (!strncmp(text, "turns", n)) o->turns = atoi(value);
-  else die("unknown option");
+  if (!strncmp(text, "model", n))
+    o->model = value;
+  else if (!strncmp(text, "folder", n))
+    o->folder = value;
+  else if (!strncmp(text, "s", n))
+    o->s = atoll(value);
+  else if (!strncmp(text, "threads", n))
+    o->threads = atoi(value);
+  else if (!strncmp(text, "pack", n))
+    o->pack = atoi(value);
+  else if (!strncmp(text, "turns", n))
+    o->turns = atoi(value);
+  else
+    die("unknown option");
 }
 
 int main(int argc, char **argv) {
@@ -151,7 +159,7 @@ int main(int argc, char **argv) {
     forget(path);
     if (o.pack) copy = least(copy, copy_seconds(path, packed, o.threads));
   }
-  printf("weights %.2f GB, load and bind %.3f s, packed %.2f GB", (double)bytes * 1e-9, load + bind, (double)packed * 1e-9);
+  printf("weights %.2f GB, load and bind %.3f s, %s %.2f GB", (double)bytes * 1e-9, load + bind, o.pack ? "packed" : "to be packed", (double)packed * 1e-9);
   if (o.pack) printf(" at %.2f GB/s, copied at %.2f GB/s, ratio %.3f", (double)packed * 1e-9 / pack, (double)packed * 1e-9 / copy, copy / pack);
   printf("\n");
   unlink(path);

@@ -195,14 +195,22 @@ static void read_option(options *o, const char *text) {
   const char *value = strchr(text, '=');
   if (!value) die("options are name=value");
   size_t n = (size_t)(value++ - text);
-  if (!strncmp(text, "model", n)) o->model = value;
-  else if (!strncmp(text, "folder", n)) o->folder = value;
-  else if (!strncmp(text, "s", n)) o->s = atoll(value);
-  else if (!strncmp(text, "b", n)) o->b = atoll(value);
-  else if (!strncmp(text, "ranks", n)) o->ranks = atoi(value);
-  else if (!strncmp(text, "procs", n)) o->procs = atoi(value);
-  else if (!strncmp(text, "threads", n)) o->threads = atoi(value);
-  else die("unknown option");
+  if (!strncmp(text, "model", n))
+    o->model = value;
+  else if (!strncmp(text, "folder", n))
+    o->folder = value;
+  else if (!strncmp(text, "s", n))
+    o->s = atoll(value);
+  else if (!strncmp(text, "b", n))
+    o->b = atoll(value);
+  else if (!strncmp(text, "ranks", n))
+    o->ranks = atoi(value);
+  else if (!strncmp(text, "procs", n))
+    o->procs = atoi(value);
+  else if (!strncmp(text, "threads", n))
+    o->threads = atoi(value);
+  else
+    die("unknown option");
 }
 
 int main(int argc, char **argv) {
