@@ -140,7 +140,7 @@ def main():
             rows.append((name, ratio, target, f"{ratio:.2f}x ({ours:.1f} : {theirs:.1f} {unit})"))
         if args.pictures:
             draw = ROOT / "bench" / f"{table}.svg"
-            picture.draw(draw, title, f"ours : {peer}, {args.threads} threads, best of many turns; the tick is the target", rows)
+            picture.draw(draw, title, f"ours : {peer}, as rates, best of many turns; dashed: as fast, tick: the target", rows)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A table of ratios as a picture: one bar a row, a tick where the row has to reach."""
 from html import escape
 
-ROW, LEFT, WIDTH, TOP = 26, 330, 420, 58
+ROW, LEFT, WIDTH, RIGHT, TOP = 26, 330, 420, 270, 58
 STYLE = "text{font:13px sans-serif;fill:#222}.h{font-size:15px;font-weight:bold}.s{fill:#666}.bar{fill:#3b7dd8}.miss{fill:#d8653b}.tick{stroke:#222;stroke-width:2}.one{stroke:#aaa;stroke-dasharray:3 3}"
 
 
@@ -13,7 +13,7 @@ def draw(path, title, subtitle, rows):
     def x(ratio):
         return LEFT + WIDTH * ratio / most
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 190}" height="{height}" viewBox="0 0 {LEFT + WIDTH + 190} {height}">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + RIGHT}" height="{height}" viewBox="0 0 {LEFT + WIDTH + RIGHT} {height}">',
            f"<style>{STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>',
            f'<text class="h" x="14" y="24">{escape(title)}</text>', f'<text class="s" x="14" y="44">{escape(subtitle)}</text>',
            f'<line class="one" x1="{x(1):.1f}" x2="{x(1):.1f}" y1="{TOP - 6}" y2="{height - 8}"/>']
