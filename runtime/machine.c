@@ -204,7 +204,8 @@ static int64_t slot_of(const uly_operand *o, int32_t slots, const counters *c) {
   return k < 0 ? k + slots : k;
 }
 
-static void *plus(const void *base, int64_t bytes) { return bytes ? (unsigned char *)(uintptr_t)base + bytes : (void *)(uintptr_t)base; }
+// What has no memory, as a buffer without bytes, has none at any offset.
+static void *plus(const void *base, int64_t bytes) { return base ? (unsigned char *)(uintptr_t)base + bytes : NULL; }
 
 static void resolve(const uly_machine *m, const place *p, const counters *c) {
   const uly_operand *o = p->operand;
