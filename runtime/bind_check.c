@@ -7,7 +7,7 @@
 
 typedef struct record {
   int32_t status;
-  uint32_t entry, level, n_symbols;
+  uint32_t entry, level;
   int32_t grid[ULY_MAX_AXES];
   uint8_t program[32];
   int64_t symbols[ULY_MAX_SYMBOLS];
@@ -44,7 +44,7 @@ static uly_status differ(const uly_bound *b, const record *x, const record *y, i
     return uly_fail(error, ULY_MISMATCH, "rank 0%s binds entry \"%.*s\" (row %u), rank %d \"%.*s\" (row %u)", where, ULY_STR_ARG(a), x->entry, q,
                     ULY_STR_ARG(c), y->entry);
   }
-  for (uint32_t i = 0; i < x->n_symbols && i < ULY_MAX_SYMBOLS; i++)
+  for (uint32_t i = 0; i < t->n_symbols; i++)
     if (x->symbols[i] != y->symbols[i]) {
       uly_str name = uly_tables_text(t, t->symbols[i].name);
       return uly_fail(error, ULY_MISMATCH, "rank 0%s has %.*s = %lld, rank %d has %.*s = %lld", where, ULY_STR_ARG(name), (long long)x->symbols[i], q,
@@ -88,7 +88,6 @@ static uly_status agree_on(uly_bound *b, uly_comm *comm, const char *where, reco
 static uly_status agree(uly_bound *b, uly_status own, uly_error *error, record *mine) {
   const uly_tables *t = &b->loaded->tables;
   uly_status status = own;
-  mine->n_symbols = t->n_symbols;
   memcpy(mine->grid, b->nodes.grid.size, sizeof mine->grid);
   memcpy(mine->program, t->program, sizeof mine->program);
   for (uint32_t a = 0; a < (b->world ? 1 : t->n_axes); a++) {
