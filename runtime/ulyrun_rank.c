@@ -9,6 +9,7 @@ typedef struct part {
   ulyrt_shape shape;
   uly_ndarray local;
   void *owned; // NULL where the part is a run of the whole array, and used there
+  bool is_twin; // of a part of a rank below
 } part;
 
 typedef struct rank_run {
@@ -86,10 +87,24 @@ static bool is_run(const ulyrt_shape *s, int64_t *out_start) {
   return run;
 }
 
-// The tensor itself where its part is a run of it, else memory of its own.
+// Whether a rank below has the same part of an output: ranks that share memory must not write it both.
+static uly_status find_twin(const rank_run *r, part *p, uly_error *error) {
+  int32_t n = ulyrt_comm_size(r->comm);
+  size_t bytes = (size_t)p->shape.ndim * sizeof *p->shape.start;
+  ulyrt_shape *shapes = calloc((size_t)n, sizeof *shapes);
+  if (!shapes) return uly_fail(error, ULY_EXHAUSTED, "no memory to compare parts");
+  ulyrt_error e = ULYRT_ERROR_INIT;
+  ulyrt_status status = ulyrt_comm_all_gather(r->comm, &p->shape, sizeof p->shape, shapes, &e);
+  for (int32_t q = 0; status == ULYRT_OK && q < ulyrt_comm_rank(r->comm); q++)
+    p->is_twin = p->is_twin || (!memcmp(shapes[q].start, p->shape.start, bytes) && !memcmp(shapes[q].local, p->shape.local, bytes));
+  free(shapes);
+  return status == ULYRT_OK ? ULY_OK : uly_fail(error, (uly_status)status, "%s", e.text);
+}
+
+// The tensor itself where its part is a run of it that no other rank writes, else memory of its own.
 static uly_status place_part(const uly_job_tensor *t, part *p, char *whole, uly_error *error) {
   int64_t start;
-  if (whole && p->local.bytes && is_run(&p->shape, &start)) {
+  if (whole && !p->is_twin && p->local.bytes && is_run(&p->shape, &start)) {
     p->local.data = whole + start * uly_dtype_bytes(t->dtype);
     return ULY_OK;
   }
@@ -97,7 +112,7 @@ static uly_status place_part(const uly_job_tensor *t, part *p, char *whole, uly_
   return p->owned ? ULY_OK : uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of %s", (long long)p->local.bytes, t->name);
 }
 
-static uly_status make_part(rank_run *r, int32_t i, uly_error *error) {
+static uly_status make_part(rank_run *r, int32_t i, bool gather, uly_error *error) {
   const uly_job_tensor *t = &r->job->tensors[i];
   part *p = &r->parts[i];
   int64_t elements;
@@ -108,6 +123,7 @@ static uly_status make_part(rank_run *r, int32_t i, uly_error *error) {
   if (!uly_ndarray_size(t->dtype, p->local.rank, p->local.dims, &elements, &p->local.bytes)) return uly_fail(error, ULY_OVERFLOW, "%s is too large", t->name);
   bool random = !t->is_output && t->source.kind == ULY_SOURCE_RANDOM;
   char *whole = random ? NULL : (char *)(uintptr_t)(t->is_output ? t->array.data : t->input.array.data);
+  if (t->is_output && !gather && r->comm) ULY_TRY(find_twin(r, p, error));
   ULY_TRY(place_part(t, p, whole, error));
   copy c = {.global = whole, .local = p->owned, .bytes = uly_dtype_bytes(t->dtype), .tensor = t};
   if (random) {
@@ -202,7 +218,7 @@ static uly_status finish_outputs(rank_run *r, bool gather, uly_error *error) {
       ULY_TRY(collect(r, i, error));
       continue;
     }
-    if (!r->parts[i].owned) continue;
+    if (!r->parts[i].owned || r->parts[i].is_twin) continue;
     copy c = {.global = (char *)(uintptr_t)t->array.data, .local = r->parts[i].owned, .bytes = uly_dtype_bytes(t->dtype)};
     walk(&r->parts[i].shape, paste, &c);
   }
@@ -223,7 +239,7 @@ static uly_status run_model(rank_run *r, bool gather, uly_rank_result *out, uly_
   double start = now();
   ULY_TRY(bind_model(r, error));
   out->bind_seconds = now() - start;
-  for (int32_t i = 0; i < r->job->n_tensors; i++) ULY_TRY(make_part(r, i, error));
+  for (int32_t i = 0; i < r->job->n_tensors; i++) ULY_TRY(make_part(r, i, gather, error));
   for (int64_t k = 0; k < r->job->options->repeat; k++) {
     uint64_t before = r->comm ? ulyrt_comm_sent_bytes(r->comm) : 0, axes[ULYRT_MAX_AXES];
     ULY_TRY(count_sent(r, axes, error));

@@ -81,9 +81,9 @@ static void check_outputs(seat *me, const ulyrt_shape *shape, float (*data)[B * 
     for (int64_t s = 0; s < n_s; s++)
       for (int64_t d = 0; d < D; d++) EXPECT(data[Y][(b * n_s + s) * D + d] == x_at(b0 + b, s0 + s, d) * w_at(d));
   for (int64_t b = 0; b < n_b; b++)
-    for (int64_t d = 0; d < D; d++) EXPECT(data[ROWS][b * D + d] == S * x_at(b0 + b, 0, d) + 10.0f * (S * (S - 1) / 2));
+    for (int64_t d = 0; d < D; d++) EXPECT(data[ROWS][b * D + d] == (float)S * x_at(b0 + b, 0, d) + (float)(10 * (S * (S - 1) / 2)));
   for (int64_t s = 0; s < n_s; s++)
-    for (int64_t d = 0; d < D; d++) EXPECT(data[BATCH][s * D + d] == B * x_at(0, s0 + s, d) + 100.0f * (B * (B - 1) / 2));
+    for (int64_t d = 0; d < D; d++) EXPECT(data[BATCH][s * D + d] == (float)B * x_at(0, s0 + s, d) + (float)(100 * (B * (B - 1) / 2)));
   EXPECT(data[ALL][0] == (float)(S * D * 100 * (B * (B - 1) / 2) + B * D * 10 * (S * (S - 1) / 2) + B * S * (D * (D - 1) / 2)));
 }
 
