@@ -41,7 +41,9 @@ def main():
         # Every second one when the file is about to be written.
         time.sleep(took * (pick.uniform(0, 1.1) if trial % 2 else pick.uniform(0.8, 1.05)))
         p.send_signal(signal.SIGKILL)
-        killed += p.wait() == -signal.SIGKILL
+        in_time = p.wait() == -signal.SIGKILL
+        killed += in_time
+        took *= 1.03 if in_time else 0.9  # the machine has become slower, or faster
         left = set(os.listdir(".")) - {"m.spec", "out.so"}
         assert not left, f"trial {trial}: {left} is left"
         if not os.path.exists("out.so"):
@@ -54,7 +56,7 @@ def main():
     os.chdir("/")
     shutil.rmtree(folder)
     print(f"{TRIALS} trials, {killed} killed in time, files seen {seen}")
-    assert killed >= TRIALS // 3
+    assert killed >= TRIALS // 4
 
 
 main()
