@@ -205,14 +205,19 @@ static bool is_silent(const uly_mapped *m, double timeout, int q) {
   return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(now() * 1e3);
 }
 
-// "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is.
-static void name_culprits(const uly_mapped *m, double timeout, const waiting *w, char *out, size_t bytes) {
+// "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is. Where all of |m| wait, it is
+// one of the world that some of them wait for along another line.
+static void name_culprits(uly_mapped *m, double timeout, const waiting *w, char *out, size_t bytes) {
+  const uly_mapped *among = m;
   int n = 0, silent = 0, missing = 0;
   for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, timeout, q), missing += is_missing(m, w, q);
+  if (!silent) among = world_of(m);
+  for (int q = 0; among != m && q < among->comm.n_ranks; q++) silent += is_silent(among, timeout, q);
+  if (!silent) among = m;
   int many = silent ? silent : missing;
   size_t at = (size_t)snprintf(out, bytes, many == 1 ? "rank" : many ? "ranks" : "a rank");
-  for (int q = 0; q < m->comm.n_ranks && at + 32 < bytes; q++)
-    if (silent ? is_silent(m, timeout, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %s", n++ ? "," : "", name_of(m, q).text);
+  for (int q = 0; q < among->comm.n_ranks && at + 32 < bytes; q++)
+    if (silent ? is_silent(among, timeout, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %s", n++ ? "," : "", name_of(among, q).text);
 }
 
 static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, const char *why) {
