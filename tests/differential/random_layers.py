@@ -15,7 +15,7 @@ def alike(v, x):
 def linear_text(b, x, n, bias=None):
     k = x.dims[-1]
     bias = b.rng.random() < 0.4 if bias is None else bias
-    made = b.find(lambda v: alike(v, x) and v.dims == (n, k) and v.mag < 4)
+    made = b.find(lambda v: v.weight and alike(v, x) and v.dims == (n, k) and v.mag < 4)  # of parameters: one of the input has no code
     kind = b.rng.randrange(10)
     if kind == 0 and made:
         return f"linear({x.name}, weight = {b.use(b.rng.choice(made)).name}{f', bias = {param(b, (n,))}' if bias else ''})"
