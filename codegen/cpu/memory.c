@@ -116,7 +116,8 @@ void uly_memory_store(uly_llvm *ir, uly_location place, LLVMValueRef n, LLVMValu
     store_first(ir, element, pointer, value);
     return;
   }
-  bool cut = !place.index && element == ir->i16; // LLVM 22 writes four bytes where a mask is known to have one lane and the value is an i32 cut to 16 bits
+  // LLVM 22 writes four bytes where a mask is known to have one lane and the value is an i32 cut to fewer bits.
+  bool cut = !place.index && uly_llvm_bytes(element) < 4;
   LLVMBasicBlockRef done = NULL;
   if (cut) {
     LLVMBasicBlockRef one = uly_llvm_block(ir), more = uly_llvm_block(ir);
