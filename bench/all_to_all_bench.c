@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/options.h"
 #include "bench/ranks.h"
 #include "runtime/base/pages.h"
 #include "runtime/bound.h"
@@ -39,10 +40,6 @@ typedef struct rank {
   void *from, *to;                   // of memcpy
 } rank;
 
-static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) bench_die(error->text);
-}
-
 static void *touched(size_t bytes) {
   void *p = uly_pages_alloc(bytes);
   if (!p) bench_die("no memory");
@@ -65,7 +62,7 @@ static void choose(rank *r, direction way, bool *skip) {
   for (; i < end; i++) skip[i] = way != TO_ROWS || (t->steps[i].kind == ULY_STEP_KERNEL && t->kernels[t->steps[i].a].kind == ULY_KERNEL_ATTENTION);
   uly_machine_finish(&r->bound->machine);
   r->bound->machine.skip = skip;
-  check(uly_machine_prepare(&r->bound->machine, &error), &error);
+  bench_check(uly_machine_prepare(&r->bound->machine, &error), &error);
   r->copied = 0;
   for (uint32_t k = 0; k < own.count; k++)
     if ((t->tensors[own.first + k].role == ULY_OUTPUT) == (way == TO_ROWS)) r->copied += r->bytes[k];
@@ -74,7 +71,7 @@ static void choose(rank *r, direction way, bool *skip) {
 static void exchange(void *argument) {
   rank *r = argument;
   uly_error error;
-  check(uly_run(r->bound, r->tensors, &error), &error);
+  bench_check(uly_run(r->bound, r->tensors, &error), &error);
 }
 
 static void plain_copy(void *argument) {
@@ -123,10 +120,10 @@ static void rank_main(uly_comm *comm, timing *shared, void *argument) {
   int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
   for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? rows_of(t, r->o, 0) : 1;
   uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .comms = {r->comm}, .threads = 1};
-  check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
+  bench_check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
   uly_span own = t->entries[r->bound->entry].tensors;
   for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) {
-    check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
+    bench_check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
     r->bytes[k] = 4;
     for (uint32_t d = 0; d < t->tensors[own.first + k].rank; d++) r->bytes[k] *= (size_t)local[d];
     r->tensors[k] = touched(r->bytes[k]);
@@ -140,31 +137,12 @@ static void rank_main(uly_comm *comm, timing *shared, void *argument) {
   comm->ops->destroy(comm);
 }
 
-// ---- command ----------------------------------------------------------------------------------------------------------------------------------------
-
-static void read_option(options *o, const char *text) {
-  if (!strncmp(text, "model=", 6))
-    o->model = text + 6;
-  else if (!strncmp(text, "transport=", 10))
-    o->transport = text + 10;
-  else if (!strncmp(text, "ranks=", 6))
-    o->ranks = atoi(text + 6);
-  else if (!strncmp(text, "mib=", 4))
-    o->mib = atof(text + 4);
-  else if (!strncmp(text, "ms=", 3))
-    o->seconds = atof(text + 3) * 1e-3;
-  else {
-    fprintf(stderr, "all_to_all_bench: cannot read %s\n", text);
-    exit(2);
-  }
-}
-
 int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .ranks = 2, .mib = 64, .seconds = 2};
   uly_error error;
   uly_loaded *loaded;
-  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  check(uly_loaded_open(o.model, &error, &loaded), &error);
+  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"transport", .text = &o.transport}, {"ranks", .number = &o.ranks}, {"mib", .real = &o.mib}, {"ms", .ms = &o.seconds}, {0}});
+  bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});
   uly_loaded_destroy(loaded);
   return 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/options.h"
 #include "bench/rank_timing.h"
 #include "bench/sparse_weights.h"
 #include "runtime/base/dtype.h"
@@ -26,22 +27,13 @@ typedef struct options {
   int threads, pack, turns;
 } options;
 
-static void die(const char *what) {
-  fprintf(stderr, "load_bench: %s\n", what);
-  exit(1);
-}
-
-static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) die(error->text);
-}
-
 // ---- ours ---------------------------------------------------------------------------------------------------------------------------------------------
 
 static void set_weights(uly_loaded *loaded, const uly_weight_files *files) {
   uly_error error;
   for (int64_t i = 0; i < uly_weight_files_count(files); i++) {
     const uly_safetensor *t = uly_weight_files_get(files, i);
-    check(uly_param_set(loaded, uly_str_of(t->name), t->array.dtype, (uint32_t)t->array.rank, t->array.dims, t->array.data, true, &error), &error);
+    bench_check(uly_param_set(loaded, uly_str_of(t->name), t->array.dtype, (uint32_t)t->array.rank, t->array.dims, t->array.data, true, &error), &error);
   }
 }
 
@@ -52,7 +44,7 @@ static double bind_seconds(uly_loaded *loaded, const options *o, const char *dev
   uly_bound *bound;
   for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? o->s : 1;
   double begin = timing_now();
-  check(uly_bind(loaded, &(uly_bind_options){.entry = {"", 0}, .symbols = symbols, .device = device, .threads = o->threads}, &error, &bound), &error);
+  bench_check(uly_bind(loaded, &(uly_bind_options){.entry = {"", 0}, .symbols = symbols, .device = device, .threads = o->threads}, &error, &bound), &error);
   double seconds = timing_now() - begin;
   uly_bound_destroy(bound);
   return seconds;
@@ -85,13 +77,13 @@ static double copy_seconds(const char *path, int64_t bytes, int threads) {
   uly_mapping file;
   uly_error error;
   pthread_t thread[MAX_THREADS];
-  check(uly_mapping_open(path, &file, &error), &error);
+  bench_check(uly_mapping_open(path, &file, &error), &error);
   job j = {.from = (const char *)file.bytes.ptr, .bytes = bytes < (int64_t)file.bytes.len ? bytes : (int64_t)file.bytes.len};
   double begin = timing_now();
   j.to = uly_pages_alloc((size_t)j.bytes);
-  if (!j.to) die("no memory for the copy");
+  if (!j.to) bench_die("no memory for the copy");
   for (int i = 0; i < threads; i++)
-    if (pthread_create(&thread[i], NULL, copy_chunks, &j)) die("no threads");
+    if (pthread_create(&thread[i], NULL, copy_chunks, &j)) bench_die("no threads");
   for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
   double seconds = timing_now() - begin;
   uly_pages_free(j.to, (size_t)j.bytes);
@@ -103,30 +95,8 @@ static double least(double a, double b) { return a < b ? a : b; }
 
 static void forget(const char *path) {
   int fd = open(path, O_RDONLY);
-  if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0) die("the file cannot be dropped from the cache");
+  if (fd < 0 || posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0) bench_die("the file cannot be dropped from the cache");
   close(fd);
-}
-
-// ---- command line -------------------------------------------------------------------------------------------------------------------------------------
-
-static void read_option(options *o, const char *text) {
-  const char *value = strchr(text, '=');
-  if (!value) die("options are name=value");
-  size_t n = (size_t)(value++ - text);
-  if (!strncmp(text, "model", n))
-    o->model = value;
-  else if (!strncmp(text, "folder", n))
-    o->folder = value;
-  else if (!strncmp(text, "s", n))
-    o->s = atoll(value);
-  else if (!strncmp(text, "threads", n))
-    o->threads = atoi(value);
-  else if (!strncmp(text, "pack", n))
-    o->pack = atoi(value);
-  else if (!strncmp(text, "turns", n))
-    o->turns = atoi(value);
-  else
-    die("unknown option");
 }
 
 int main(int argc, char **argv) {
@@ -135,9 +105,9 @@ int main(int argc, char **argv) {
   uly_loaded *loaded;
   uly_weight_files *files;
   char path[200];
-  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  if (!o.model || o.threads < 1 || o.threads > MAX_THREADS) die("model=FILE is missing, or threads is not 1 to 64");
-  check(uly_loaded_open(o.model, &error, &loaded), &error);
+  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"folder", .text = &o.folder}, {"s", .size = &o.s}, {"threads", .number = &o.threads}, {"pack", .number = &o.pack}, {"turns", .number = &o.turns}, {0}});
+  if (!o.model || o.threads < 1 || o.threads > MAX_THREADS) bench_die("model=FILE is missing, or threads is not 1 to 64");
+  bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   snprintf(path, sizeof path, "%s/load_bench.%d.safetensors", o.folder, (int)getpid());
   int64_t bytes = sparse_weights_write(loaded, path);
   uly_loaded_destroy(loaded);
@@ -146,8 +116,8 @@ int main(int argc, char **argv) {
   for (int turn = 0; turn < (o.pack ? o.turns : 1); turn++) {
     forget(path);
     double begin = timing_now();
-    check(uly_loaded_open(o.model, &error, &loaded), &error);
-    check(uly_weight_files_open(path, &files, &error), &error);
+    bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
+    bench_check(uly_weight_files_open(path, &files, &error), &error);
     set_weights(loaded, files);
     load = least(load, timing_now() - begin);
     double empty = bind_seconds(loaded, &o, "null");

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/options.h"
 #include "bench/sparse_weights.h"
 #include "runtime/base/dtype.h"
 
@@ -27,15 +28,6 @@ typedef struct options {
 typedef struct need {
   int64_t weights, tensors, live; // of all ranks
 } need;
-
-static void die(const char *what) {
-  fprintf(stderr, "memory_bench: %s\n", what);
-  exit(1);
-}
-
-static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) die(error->text);
-}
 
 // ---- what has to be there -------------------------------------------------------------------------------------------------------------------------------
 
@@ -54,7 +46,7 @@ static bool is_used(const uly_tables *t, uly_span steps, uint32_t b) {
 static int64_t bytes_of(const uly_nodes *nodes, const uly_buffer *b, int64_t rank) {
   uly_error error;
   int64_t bytes;
-  check(uly_nodes_size(nodes, b->bytes, rank, &error, &bytes), &error);
+  bench_check(uly_nodes_size(nodes, b->bytes, rank, &error, &bytes), &error);
   return bytes * b->slots;
 }
 
@@ -64,7 +56,7 @@ static int64_t tensor_bytes(const uly_tables *t, const uly_nodes *nodes, uly_spa
   for (uint32_t i = own.first; i < own.first + own.count; i++) {
     int64_t bytes = uly_dtype_bytes((uly_dtype)t->tensors[i].dtype), size;
     for (uint32_t d = 0; d < t->tensors[i].rank; d++) {
-      check(uly_nodes_size(nodes, t->tensors[i].dims[d], 0, &error, &size), &error);
+      bench_check(uly_nodes_size(nodes, t->tensors[i].dims[d], 0, &error, &size), &error);
       bytes *= size;
     }
     sum += bytes;
@@ -95,12 +87,12 @@ static need count_need(const uly_loaded *loaded, const options *o, int64_t n_ran
   for (uint32_t a = 0; a < t->n_axes; a++) nodes.grid.size[a] = a ? 1 : (int32_t)n_ranks;
   nodes.values = malloc(sizeof *nodes.values * (size_t)n_ranks * (t->n_nodes + (size_t)1));
   bool *used = calloc(t->n_buffers + (size_t)1, sizeof *used);
-  if (!nodes.values || !used) die("no memory");
+  if (!nodes.values || !used) bench_die("no memory");
   uly_nodes_eval(&nodes);
   uint32_t e = 0;
   for (; e < t->n_entries && t->entries[e].when != ULY_NONE; e++)
     if (uly_nodes_get(&nodes, t->entries[e].when, 0, &error, &when) == ULY_OK && when > 0) break;
-  if (e == t->n_entries) die("no entry runs at these sizes");
+  if (e == t->n_entries) bench_die("no entry runs at these sizes");
   uly_span steps = t->entries[e].steps[ULY_PHASE_FORWARD];
   for (uint32_t i = 0; i < t->n_buffers; i++) {
     used[i] = is_used(t, steps, i);
@@ -149,13 +141,13 @@ static int64_t watch(char **command) {
     execv(command[0], command);
     _exit(127);
   }
-  if (pid < 0) die("no process");
+  if (pid < 0) bench_die("no process");
   while (waitpid(pid, &status, WNOHANG) == 0) {
     int64_t now = all_bytes(pid);
     most = now > most ? now : most;
     nanosleep(&(struct timespec){0, 1000000}, NULL);
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status)) die("ulyrun failed");
+  if (!WIFEXITED(status) || WEXITSTATUS(status)) bench_die("ulyrun failed");
   return most;
 }
 
@@ -191,36 +183,14 @@ static int64_t measure(const uly_loaded *loaded, const options *o, const char *w
   return watch(command);
 }
 
-static void read_option(options *o, const char *text) {
-  const char *value = strchr(text, '=');
-  if (!value) die("options are name=value");
-  size_t n = (size_t)(value++ - text);
-  if (!strncmp(text, "model", n))
-    o->model = value;
-  else if (!strncmp(text, "folder", n))
-    o->folder = value;
-  else if (!strncmp(text, "s", n))
-    o->s = atoll(value);
-  else if (!strncmp(text, "b", n))
-    o->b = atoll(value);
-  else if (!strncmp(text, "ranks", n))
-    o->ranks = atoi(value);
-  else if (!strncmp(text, "procs", n))
-    o->procs = atoi(value);
-  else if (!strncmp(text, "threads", n))
-    o->threads = atoi(value);
-  else
-    die("unknown option");
-}
-
 int main(int argc, char **argv) {
   options o = {.folder = ".", .s = 512, .b = 1, .ranks = 1, .threads = 1};
   uly_error error;
   uly_loaded *loaded;
   char weights[200];
-  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  if (!o.model) die("model=FILE is missing");
-  check(uly_loaded_open(o.model, &error, &loaded), &error);
+  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"folder", .text = &o.folder}, {"s", .size = &o.s}, {"b", .size = &o.b}, {"ranks", .number = &o.ranks}, {"procs", .number = &o.procs}, {"threads", .number = &o.threads}, {0}});
+  if (!o.model) bench_die("model=FILE is missing");
+  bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   snprintf(weights, sizeof weights, "%s/memory_bench.%d.safetensors", o.folder, (int)getpid());
   sparse_weights_write(loaded, weights);
   int n = o.procs ? o.procs : o.ranks;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "bench/attention_kernels.h"
+#include "bench/options.h"
 #include "bench/ranks.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/pages.h"
@@ -44,10 +45,6 @@ typedef struct rank {
   double work; // floating-point operations of all ranks
   void *tensors[MAX_TENSORS];
 } rank;
-
-static void check(uly_status status, const uly_error *error) {
-  if (status != ULY_OK) bench_die(error->text);
-}
 
 // ---- a device that times what it launches ---------------------------------------------------------------------------------------------------------------
 
@@ -90,7 +87,7 @@ static void launch(uly_device *device, uly_kernel kernel, const uly_call *call, 
 static void run_model(void *argument) {
   rank *r = argument;
   uly_error error;
-  check(uly_run(r->bound, r->tensors, &error), &error);
+  bench_check(uly_run(r->bound, r->tensors, &error), &error);
 }
 
 static void run_peak(void *argument) {
@@ -135,11 +132,11 @@ static void rank_main(uly_comm *comm, timing *shared, void *argument) {
   int64_t symbols[32], dims[ULY_MAX_DIMS], start[ULY_MAX_DIMS], local[ULY_MAX_DIMS];
   for (uint32_t i = 0; i < t->n_symbols; i++) symbols[i] = uly_str_is(uly_tables_text(t, t->symbols[i].name), "S") ? r->o->s : 1;
   uly_bind_options bind = {.entry = {"", 0}, .symbols = symbols, .world = r->comm, .threads = r->o->threads};
-  check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
+  bench_check(uly_bind(r->loaded, &bind, &error, &r->bound), &error);
   uly_span own = t->entries[r->bound->entry].tensors;
   for (uint32_t k = 0; k < own.count && k < MAX_TENSORS; k++) {
     const uly_tensor *x = &t->tensors[own.first + k];
-    check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
+    bench_check(uly_bound_shape(r->bound, own.first + k, &error, dims, start, local), &error);
     size_t elements = 1;
     for (uint32_t d = 0; d < x->rank; d++) elements *= (size_t)local[d];
     r->tensors[k] = uly_pages_alloc(8 * elements);
@@ -157,34 +154,13 @@ static void rank_main(uly_comm *comm, timing *shared, void *argument) {
   comm->ops->destroy(comm);
 }
 
-// ---- command ----------------------------------------------------------------------------------------------------------------------------------------
-
-static void read_option(options *o, const char *text) {
-  if (!strncmp(text, "model=", 6))
-    o->model = text + 6;
-  else if (!strncmp(text, "s=", 2))
-    o->s = atoll(text + 2);
-  else if (!strncmp(text, "ranks=", 6))
-    o->ranks = atoi(text + 6);
-  else if (!strncmp(text, "threads=", 8))
-    o->threads = atoi(text + 8);
-  else if (!strncmp(text, "transport=", 10))
-    o->transport = text + 10;
-  else if (!strncmp(text, "ms=", 3))
-    o->seconds = atof(text + 3) * 1e-3;
-  else {
-    fprintf(stderr, "model_bench: cannot read %s\n", text);
-    exit(2);
-  }
-}
-
 int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .s = 512, .ranks = 1, .threads = 1, .seconds = 1};
   uly_error error;
   uly_loaded *loaded;
-  for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
-  check(uly_loaded_open(o.model, &error, &loaded), &error);
-  check(uly_param_seed(loaded, 1, &error), &error);
+  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"s", .size = &o.s}, {"ranks", .number = &o.ranks}, {"threads", .number = &o.threads}, {"transport", .text = &o.transport}, {"ms", .ms = &o.seconds}, {0}});
+  bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
+  bench_check(uly_param_seed(loaded, 1, &error), &error);
   ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});
   uly_loaded_destroy(loaded);
   return 0;

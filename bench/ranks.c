@@ -1,14 +1,13 @@
 #include "bench/ranks.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/options.h"
 #include "runtime/transports/shm.h"
 
 typedef struct rank {
@@ -18,11 +17,6 @@ typedef struct rank {
   void *argument;
   pthread_t thread;
 } rank;
-
-void bench_die(const char *what) {
-  fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
-  exit(1);
-}
 
 static void *thread_main(void *argument) {
   rank *r = argument;

@@ -11,7 +11,4 @@ typedef void ranks_body(uly_comm *comm, timing *shared, void *argument);
 // Runs |body| on |n| ranks over "local" (threads) or "shm" (processes), and returns when all have ended. What goes wrong ends the program.
 void ranks_run(const char *transport, int n, ranks_body *body, void *argument);
 
-// Ends the program with a message that names it.
-_Noreturn void bench_die(const char *what);
-
 #endif

@@ -129,6 +129,14 @@ static void add_entry(uly_driver *d, const uly_graph *graph, const uly_graph_ent
   add_parameters(d, graph, &entry->body);
 }
 
+static uly_status add_entries(uly_driver *d, const uly_graph *graph) {
+  for (int32_t i = 0; i < graph->n_entries; i++) {
+    if (i) uly_text_add(&d->out, "\n");
+    add_entry(d, graph, &graph->entries[i]);
+  }
+  return ULY_OK;
+}
+
 // The tables of the program; false where there is none, as no code exists yet for what the spec uses.
 static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_tables, bool *out_has) {
   uly_lower_options options = {.source_name = uly_str_of(d->args.operands[0]), .level = 2, .print_to = stdout};
@@ -148,6 +156,7 @@ static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_t
 static uly_status add_costs(uly_driver *d, const uly_graph *graph, uly_sizes *sizes) {
   uly_tables tables = {0};
   bool has;
+  for (int32_t i = 0; i < graph->n_entries; i++) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, sizes));
   ULY_TRY(lower(d, graph, &tables, &has));
   for (int32_t a = 1; a < graph->n_axes; a++)
     if (!sizes->ranks[a]) sizes->ranks[a] = 1;
@@ -181,12 +190,7 @@ uly_status uly_command_check(uly_driver *d) {
     add_unsupported(d, graph);
     return ULY_OK;
   }
-  for (int32_t i = 0; i < graph->n_entries && sizes.symbols; i++) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, &sizes));
-  if (sizes.symbols) ULY_TRY(add_costs(d, graph, &sizes));
-  for (int32_t i = 0; i < graph->n_entries && !sizes.symbols; i++) {
-    if (i) uly_text_add(&d->out, "\n");
-    add_entry(d, graph, &graph->entries[i]);
-  }
+  ULY_TRY(sizes.symbols ? add_costs(d, graph, &sizes) : add_entries(d, graph));
   if (d->args.given[ULY_OPTION_TYPES]) {
     uly_text_add(&d->out, "\n");
     uly_graph_print(&d->out, graph);

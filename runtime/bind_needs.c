@@ -61,21 +61,15 @@ static uly_status add_messages(const uly_bound *b, uly_needs *out, int64_t *tota
   return ULY_OK;
 }
 
-// LOAD buffers that the entry's steps touch, as load_phase.c makes them.
-static uly_status add_packed(const uly_bound *b, bool *seen, uly_needs *out, uly_error *error) {
+// What stays when the load phase is over.
+static uly_status add_packed(const uly_bound *b, bool *marks, uly_needs *out, uly_error *error) {
   const uly_tables *t = &b->loaded->tables;
-  for (int phase = 0; phase < ULY_N_PHASES; phase++) {
-    uly_span steps = t->entries[b->entry].steps[phase];
-    for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
-      for (uint32_t k = 0; k < t->steps[i].operands.count; k++) {
-        const uly_operand *o = &t->operands[t->steps[i].operands.first + k];
-        int64_t bytes;
-        if (o->kind != ULY_OPERAND_BUFFER || t->buffers[o->index].phase != ULY_PHASE_LOAD || seen[o->index]) continue;
-        seen[o->index] = true;
-        ULY_TRY(uly_nodes_size(&b->nodes, t->buffers[o->index].bytes, 0, error, &bytes));
-        ULY_TRY(product((bytes + 63) & ~(int64_t)63, (int64_t)t->buffers[o->index].slots, 1, error, &bytes));
-        out->packed_bytes += bytes;
-      }
+  uly_load_mark(t, b->entry, ULY_PHASE_LOAD + 1, ULY_N_PHASES, true, marks);
+  for (uint32_t i = 0; i < t->n_buffers; i++) {
+    int64_t slot, bytes;
+    if (!marks[i]) continue;
+    ULY_TRY(uly_load_bytes(t, &b->nodes, i, error, &slot, &bytes));
+    out->packed_bytes += bytes;
   }
   return ULY_OK;
 }
@@ -90,13 +84,13 @@ static uly_status measure(uly_bound *b, uly_needs *out, uly_error *error) {
   out->sent = calloc(t->n_exchanges + (size_t)1, sizeof *out->sent);
   out->times = calloc(t->n_exchanges + (size_t)1, sizeof *out->times);
   int64_t *totals = calloc((size_t)(t->n_axes * b->nodes.n_ranks) + 1, sizeof *totals);
-  bool *seen = calloc(t->n_buffers + (size_t)1, sizeof *seen);
+  bool *marks = calloc(t->n_buffers + (size_t)1, sizeof *marks);
   uly_status status =
-      out->sent && out->times && totals && seen ? count_exchanges(b, out->times, error) : uly_fail(error, ULY_EXHAUSTED, "no memory for the sizes");
+      out->sent && out->times && totals && marks ? count_exchanges(b, out->times, error) : uly_fail(error, ULY_EXHAUSTED, "no memory for the sizes");
   if (status == ULY_OK) status = add_messages(b, out, totals, error);
-  if (status == ULY_OK) status = add_packed(b, seen, out, error);
+  if (status == ULY_OK) status = add_packed(b, marks, out, error);
   free(totals);
-  free(seen);
+  free(marks);
   return status;
 }
 

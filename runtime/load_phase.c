@@ -36,37 +36,48 @@ static uly_status fill_params(uly_loaded *loaded, uint32_t entry, uly_error *err
   return ULY_OK;
 }
 
-// LOAD buffers that the entry's steps touch.
-static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *error) {
-  const uly_tables *t = &loaded->tables;
-  bool poison;
-  ULY_TRY(uly_poison_wanted(error, &poison));
-  for (int phase = 0; phase < ULY_N_PHASES; phase++) {
+void uly_load_mark(const uly_tables *t, uint32_t entry, int begin, int end, bool mark, bool *marks) {
+  for (int phase = begin; phase < end; phase++) {
     uly_span steps = t->entries[entry].steps[phase];
     for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
       for (uint32_t k = 0; k < t->steps[i].operands.count; k++) {
         const uly_operand *o = &t->operands[t->steps[i].operands.first + k];
-        if (o->kind != ULY_OPERAND_BUFFER || t->buffers[o->index].phase != ULY_PHASE_LOAD || loaded->memory[o->index]) continue;
-        int64_t bytes, total;
-        ULY_TRY(uly_nodes_size(&loaded->nodes, t->buffers[o->index].bytes, 0, error, &bytes));
-        bytes = (bytes + 63) & ~(int64_t)63;
-        if (__builtin_mul_overflow(bytes, (int64_t)t->buffers[o->index].slots, &total) || total > (int64_t)1 << 47)
-          return uly_fail(error, ULY_OVERFLOW, "packed weights of %lld bytes, %u times, are too large", (long long)bytes, t->buffers[o->index].slots);
-        loaded->memory[o->index] = uly_pages_alloc((size_t)total);
-        if (!loaded->memory[o->index]) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of packed weights", (long long)total);
-        loaded->slot_bytes[o->index] = bytes;
-        if (poison) uly_poison(loaded->memory[o->index], total);
+        if (o->kind == ULY_OPERAND_BUFFER && t->buffers[o->index].phase == ULY_PHASE_LOAD && !(t->buffers[o->index].flags & ULY_BUFFER_CONSTANT))
+          marks[o->index] = mark;
       }
   }
+}
+
+uly_status uly_load_bytes(const uly_tables *t, const uly_nodes *nodes, uint32_t buffer, uly_error *error, int64_t *out_slot, int64_t *out_total) {
+  int64_t bytes;
+  ULY_TRY(uly_nodes_size(nodes, t->buffers[buffer].bytes, 0, error, &bytes));
+  *out_slot = (bytes + 63) & ~(int64_t)63;
+  if (!__builtin_mul_overflow(*out_slot, (int64_t)t->buffers[buffer].slots, out_total) && *out_total <= (int64_t)1 << 47) return ULY_OK;
+  return uly_fail(error, ULY_OVERFLOW, "packed weights of %lld bytes, %u times, are too large", (long long)*out_slot, t->buffers[buffer].slots);
+}
+
+static uly_status make_buffer(uly_loaded *loaded, uint32_t buffer, bool poison, uly_error *error) {
+  int64_t total;
+  ULY_TRY(uly_load_bytes(&loaded->tables, &loaded->nodes, buffer, error, &loaded->slot_bytes[buffer], &total));
+  loaded->memory[buffer] = uly_pages_alloc((size_t)total);
+  if (!loaded->memory[buffer]) return uly_fail(error, ULY_EXHAUSTED, "no memory for %lld bytes of packed weights", (long long)total);
+  if (poison) uly_poison(loaded->memory[buffer], total);
   return ULY_OK;
 }
 
-static void mark_buffers(const uly_tables *t, uly_span steps, bool mark, bool *marks) {
-  for (uint32_t i = steps.first; i < steps.first + steps.count; i++)
-    for (uint32_t k = 0; k < t->steps[i].operands.count; k++) {
-      const uly_operand *o = &t->operands[t->steps[i].operands.first + k];
-      if (o->kind == ULY_OPERAND_BUFFER) marks[o->index] = mark;
-    }
+// What the entry's steps touch and is not there.
+static uly_status make_buffers(uly_loaded *loaded, uint32_t entry, uly_error *error) {
+  const uly_tables *t = &loaded->tables;
+  bool poison;
+  ULY_TRY(uly_poison_wanted(error, &poison));
+  bool *marks = calloc(t->n_buffers + (size_t)1, sizeof *marks);
+  if (!marks) return uly_fail(error, ULY_EXHAUSTED, "no memory to load");
+  uly_load_mark(t, entry, ULY_PHASE_LOAD, ULY_N_PHASES, true, marks);
+  uly_status status = ULY_OK;
+  for (uint32_t b = 0; b < t->n_buffers && status == ULY_OK; b++)
+    if (marks[b] && !loaded->memory[b]) status = make_buffer(loaded, b, poison, error);
+  free(marks);
+  return status;
 }
 
 // What load steps alone use is not needed once they have run; where they run again, it is made again. Without memory for the marks nothing is freed.
@@ -74,11 +85,10 @@ static void free_buffers(uly_loaded *loaded, uint32_t entry) {
   const uly_tables *t = &loaded->tables;
   bool *marks = calloc(t->n_buffers + (size_t)1, sizeof *marks);
   if (!marks) return;
-  mark_buffers(t, t->entries[entry].steps[ULY_PHASE_LOAD], true, marks);
-  for (uint32_t e = 0; e < t->n_entries; e++)
-    for (int phase = ULY_PHASE_LOAD + 1; phase < ULY_N_PHASES; phase++) mark_buffers(t, t->entries[e].steps[phase], false, marks);
+  uly_load_mark(t, entry, ULY_PHASE_LOAD, ULY_PHASE_LOAD + 1, true, marks);
+  for (uint32_t e = 0; e < t->n_entries; e++) uly_load_mark(t, e, ULY_PHASE_LOAD + 1, ULY_N_PHASES, false, marks);
   for (uint32_t b = 0; b < t->n_buffers; b++) {
-    if (!marks[b] || t->buffers[b].flags & ULY_BUFFER_CONSTANT) continue;
+    if (!marks[b]) continue;
     uly_pages_free(loaded->memory[b], (size_t)loaded->slot_bytes[b] * t->buffers[b].slots);
     loaded->memory[b] = NULL;
   }

@@ -74,5 +74,9 @@ typedef struct uly_watcher uly_watcher; // runtime/watch.h
 // those that have none. Counts as a bind from here on, whatever it returns. Where |watcher| looks, and nobody else has bound the model, all steps run.
 ULY_MUST_USE uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error);
 void uly_loaded_release(uly_loaded *loaded);
+// Sets |marks|[i] to |mark| for every LOAD buffer i, constants aside, that steps of |entry| touch in the phases [begin, end).
+void uly_load_mark(const uly_tables *tables, uint32_t entry, int begin, int end, bool mark, bool *marks);
+// Bytes of a LOAD buffer: of a slot, in whole cache lines, and of all.
+ULY_MUST_USE uly_status uly_load_bytes(const uly_tables *tables, const uly_nodes *nodes, uint32_t buffer, uly_error *error, int64_t *out_slot, int64_t *out_total);
 
 #endif

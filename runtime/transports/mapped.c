@@ -205,19 +205,25 @@ static bool is_silent(const uly_mapped *m, double timeout, int q) {
   return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(now() * 1e3);
 }
 
-// "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is. Where all of |m| wait, it is
-// one of the world that some of them wait for along another line.
+static int count_silent(const uly_mapped *m, double timeout) {
+  int n = 0;
+  for (int q = 0; q < m->comm.n_ranks; q++) n += is_silent(m, timeout, q);
+  return n;
+}
+
+// "rank 2" or "ranks 1, 4": those to blame for a deadline that passed. A peer that is awake and waits itself is not; one that neither waits nor answers is, be it a rank of another
+// line for which one of |m| waits. Where all wait, it is those that |w| misses.
 static void name_culprits(uly_mapped *m, double timeout, const waiting *w, char *out, size_t bytes) {
-  const uly_mapped *among = m;
-  int n = 0, silent = 0, missing = 0;
-  for (int q = 0; q < m->comm.n_ranks; q++) silent += is_silent(m, timeout, q), missing += is_missing(m, w, q);
-  if (!silent) among = world_of(m);
-  for (int q = 0; among != m && q < among->comm.n_ranks; q++) silent += is_silent(among, timeout, q);
+  uly_mapped *among = m;
+  int n = 0, many = count_silent(m, timeout);
+  if (!many) many = count_silent(among = world_of(m), timeout);
+  bool silent = many > 0;
   if (!silent) among = m;
-  int many = silent ? silent : missing;
+  for (int q = 0; !silent && q < m->comm.n_ranks; q++) many += is_missing(m, w, q);
   size_t at = (size_t)snprintf(out, bytes, many == 1 ? "rank" : many ? "ranks" : "a rank");
   for (int q = 0; q < among->comm.n_ranks && at + 32 < bytes; q++)
-    if (silent ? is_silent(among, timeout, q) : is_missing(m, w, q)) at += (size_t)snprintf(out + at, bytes - at, "%s %s", n++ ? "," : "", name_of(among, q).text);
+    if (silent ? is_silent(among, timeout, q) : is_missing(m, w, q))
+      at += (size_t)snprintf(out + at, bytes - at, "%s %s", n++ ? "," : "", uly_comm_member_name(&m->comm, uly_comm_member(&among->comm, q)).text);
 }
 
 static uly_status fail_lost(uly_mapped *m, const waiting *w, const char *who, const char *why) {

@@ -232,13 +232,17 @@ static void writers_wait(uly_comm *comm, suite_report *report) {
 
 // ---- ranks that disagree --------------------------------------------------------------------------------------------------------------------
 
+static uly_status exchange_once(uly_comm *comm, uint32_t channel, traffic *t, int x) {
+  ULY_TRY(comm->ops->post(comm, channel, &t->route));
+  ULY_TRY(write_and_send(comm, channel, t, x, 0));
+  return comm->ops->wait(comm, channel, &t->route);
+}
+
 // Opens a channel and uses it until that fails. A rank that is behind the others can learn of their failure while it still opens.
 static uly_status until_it_fails(uly_comm *comm, traffic *t, int x) {
   uint32_t channel;
   ULY_TRY(comm->ops->open(comm, 2, program_a, &channel));
-  ULY_TRY(comm->ops->post(comm, channel, &t->route));
-  ULY_TRY(write_and_send(comm, channel, t, x, 0));
-  return comm->ops->wait(comm, channel, &t->route);
+  return exchange_once(comm, channel, t, x);
 }
 
 static void message_sizes_differ(uly_comm *comm, suite_report *report) {
@@ -423,6 +427,32 @@ static void a_line_gives_up(uly_comm *comm, suite_report *report) {
   end_lines(&l);
 }
 
+// Rank 0 waits along y for rank 2, which waits along x for rank 3, which does nothing: that one is named, although rank 0, which waits longest, is not its peer.
+static void a_line_stands_still(uly_comm *comm, suite_report *report) {
+  two_lines l;
+  traffic t[2];
+  uint32_t channel[2];
+  if (comm->n_ranks % 2) return;
+  CHECK_OK(cut_lines(comm, &l));
+  for (int a = 0; a < 2; a++) {
+    CHECK_OK(open_traffic(l.line[a], &t[a], a));
+    CHECK_OK(l.line[a]->ops->open(l.line[a], 2, program_a, &channel[a]));
+  }
+  int rank = comm->rank;
+  double later = 0.25 * comm->timeout; // than rank 0
+  nap(rank == 3 ? comm->timeout + 0.5 : rank == 2 ? later : 0);
+  comm = l.line[0];
+  uly_status status = exchange_once(comm, channel[0], &t[0], 0);
+  if (status == ULY_OK) {
+    nap(rank % 2 ? later : 0);
+    comm = l.line[1];
+    status = exchange_once(comm, channel[1], &t[1], 1);
+  }
+  CHECK_FAILS(status, ULY_PEER_LOST, "rank 3 (x 1, y 1) did not answer");
+  for (int a = 0; a < 2; a++) close_traffic(l.line[a], &t[a]);
+  end_lines(&l);
+}
+
 // ---- a program ------------------------------------------------------------------------------------------------------------------------------
 
 static void run_program(uly_comm *comm, const fx_program *f, tag_shape shape, int64_t s, suite_report *report) {
@@ -473,6 +503,7 @@ const suite_test suite_tests[] = {
     {"lines", lines, 2, 20},
     {"lines_differ", lines_differ, 4, 20},
     {"a_line_gives_up", a_line_gives_up, 2, 20},
+    {"a_line_stands_still", a_line_stands_still, 4, 1},
 };
 const int suite_n_tests = sizeof suite_tests / sizeof *suite_tests;
 

@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 
-# Captured tensors that come from other ranks, a loss whose logits are never whole, rows that move, sums and slices.
+# Captured tensors that come from other ranks, weights that are computed at load, numbers in a table, a loss whose logits are never whole, rows that move, sums and slices.
 MOVES = """ulyc 1
 const D = 24, H = 4, V = 500
 free  B, S
@@ -15,7 +15,7 @@ model moves(tokens: i32[B, S], doc: i32[B, S]) -> (loss: f32[], last: [B, D], al
   x = embed(tokens, V, D, name = "e")
   repeat 3 as i {
     h = heads(rmsnorm(x, name = "n.{i}"), H)
-    x = x + linear(merge(attention(h, h, h, mask = same(doc, tokens))), D, name = "o.{i}") + 0.5 * shift(x, 2)
+    x = x + linear(merge(attention(h, h, h, mask = same(doc, tokens))), weight = 0.5 * param("o.{i}", [D, D])) + 0.5 / (i + 1) * shift(x, 2)
   }
   return next_token_loss(linear(x, V, name = "head"), tokens, doc = doc), x[:, -1], softmax(sum(sum(x, dim = 2), dim = 0))
 }
