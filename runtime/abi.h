@@ -9,6 +9,7 @@
 #ifndef ULY_RUNTIME_ABI_H
 #define ULY_RUNTIME_ABI_H
 
+// clang-format off: rows and lists, laid out by hand
 #include <stddef.h>
 #include <stdint.h>
 

@@ -5,6 +5,7 @@
 #ifndef ULY_RUNTIME_KERNEL_ABI_H
 #define ULY_RUNTIME_KERNEL_ABI_H
 
+// clang-format off: rows and lists, laid out by hand
 #include <stdint.h>
 
 // KIND(name, doc). `bits`: what the result's bits may depend on besides the inputs; see ARCHITECTURE.md.
