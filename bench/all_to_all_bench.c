@@ -141,7 +141,13 @@ int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .ranks = 2, .mib = 64, .seconds = 2};
   uly_error error;
   uly_loaded *loaded;
-  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"transport", .text = &o.transport}, {"ranks", .number = &o.ranks}, {"mib", .real = &o.mib}, {"ms", .ms = &o.seconds}, {0}});
+  bench_read(argc, argv,
+             (const bench_option[]){{"model", .text = &o.model},
+                                    {"transport", .text = &o.transport},
+                                    {"ranks", .number = &o.ranks},
+                                    {"mib", .real = &o.mib},
+                                    {"ms", .ms = &o.seconds},
+                                    {0}});
   bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});
   uly_loaded_destroy(loaded);

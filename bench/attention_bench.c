@@ -92,8 +92,8 @@ static void measure(const options *o, const attention_kind *kinds, int64_t width
   for (int64_t i = 0; i < p->items; i++) sum += p->item_best[i];
   double pairs = causal ? 0.5 * (double)o->s * (double)(o->s + 1) : (double)o->s * (double)o->s;
   double work = 4 * pairs * (double)(width * o->heads);
-  printf("%s %d threads S=%" PRId64 " H=%" PRId64 " Dh=%-3" PRId64 " %-6s %s %6.1f GFLOP/s %5.1f %% of %.1f | items' best %5.1f %%", o->level->name, o->threads, o->s,
-         o->heads, width, causal ? "causal" : "full", uly_dtype_name(o->dtype), work / p->best * 1e-9, 100 * work / p->best / peak, peak * 1e-9,
+  printf("%s %d threads S=%" PRId64 " H=%" PRId64 " Dh=%-3" PRId64 " %-6s %s %6.1f GFLOP/s %5.1f %% of %.1f | items' best %5.1f %%", o->level->name, o->threads,
+         o->s, o->heads, width, causal ? "causal" : "full", uly_dtype_name(o->dtype), work / p->best * 1e-9, 100 * work / p->best / peak, peak * 1e-9,
          100 * work / sum * o->threads / peak);
   if (n > 1) printf(" | %.2f of f32", problems[0].best / p->best);
   printf("\n");
@@ -118,7 +118,8 @@ static void read_option(options *o, const char *text) {
     o->message = true;
   else if (!strcmp(text, "layout=dense"))
     o->message = false;
-  else if (!strncmp(text, "dtype=", 6) && uly_dtype_by_name(uly_str_of(text + 6), &o->dtype) && uly_dtype_bytes(o->dtype) <= 4 && uly_dtype_get(o->dtype)->is_float)
+  else if (!strncmp(text, "dtype=", 6) && uly_dtype_by_name(uly_str_of(text + 6), &o->dtype) && uly_dtype_bytes(o->dtype) <= 4 &&
+           uly_dtype_get(o->dtype)->is_float)
     return;
   else if (!strncmp(text, "kind=", 5))
     o->kind = text + 5;
@@ -138,7 +139,8 @@ int main(int argc, char **argv) {
   pool_start(o.threads, (size_t)uly_attention_scratch(128, 128), o.level->fma_loop);
 #define X(width, causal, f32)                                                                                                                                  \
   if (!o.kind || !strcmp(o.kind, #width "_" #causal)) {                                                                                                        \
-    const attention_kind kinds[] = {ATTENTION_##width##_##causal##_##f32, o.dtype == ULY_F16 ? ATTENTION_##width##_##causal##_f16 : ATTENTION_##width##_##causal##_bf16}; \
+    const attention_kind kinds[] = {ATTENTION_##width##_##causal##_##f32,                                                                                      \
+                                    o.dtype == ULY_F16 ? ATTENTION_##width##_##causal##_f16 : ATTENTION_##width##_##causal##_bf16};                            \
     measure(&o, kinds, width, causal);                                                                                                                         \
   }
   ATTENTION_KINDS_OF(X, f32)

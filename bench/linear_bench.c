@@ -45,7 +45,7 @@ typedef struct layer {
 static int64_t set_constants(const options *o, int64_t k, int64_t columns) {
   static const uly_gemm_mode modes[] = {
 #define X(name, mode, epilogue) mode,
-    LINEAR_KINDS(X)
+      LINEAR_KINDS(X)
 #undef X
   };
   bool rope = o->kind == LINEAR_rope;
@@ -65,7 +65,6 @@ static void *numbers(uly_dtype dtype, int64_t n) {
   free(f);
   return halves;
 }
-
 
 static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
   layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
@@ -153,8 +152,10 @@ static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
   int n_runs = halves || o->kind != LINEAR_plain ? 2 : 1;
   double peak = 0, work = 2.0 * (double)m * (double)k * (double)n;
   runs[0].o = runs[1].o = *o;
-  if (halves) runs[1].o.dtype = ULY_F32;
-  else runs[1].o.kind = LINEAR_plain;
+  if (halves)
+    runs[1].o.dtype = ULY_F32;
+  else
+    runs[1].o.kind = LINEAR_plain;
   for (int i = 0; i < n_runs; i++) start(&runs[i], m, k, n);
   for (int i = 0; i < 20; i++) peak = larger(peak, pool_peak());
   for (double end = timing_now() + o->seconds * n_runs; runs[0].best == 1e9 || timing_now() < end;) {
@@ -171,7 +172,7 @@ static void measure(const options *o, int64_t m, int64_t k, int64_t n) {
 static int kind_of(const char *name) {
   static const char *const names[] = {
 #define X(name, mode, epilogue) #name,
-    LINEAR_KINDS(X)
+      LINEAR_KINDS(X)
 #undef X
   };
   for (int i = 0; i < N_LINEAR_KINDS; i++)
@@ -186,14 +187,23 @@ int main(int argc, char **argv) {
   bool started = false;
   for (int i = 1; i < argc; i++) {
     int64_t m, k, n;
-    if (!strncmp(argv[i], "threads=", 8)) threads = atoi(argv[i] + 8);
-    else if (!strcmp(argv[i], "level=v3")) o.level = &linear_level_v3;
-    else if (!strcmp(argv[i], "level=v4")) o.level = &linear_level_v4;
-    else if (!strncmp(argv[i], "kind=", 5)) o.kind = (linear_kind)kind_of(argv[i] + 5);
-    else if (!strncmp(argv[i], "dtype=", 6) && uly_dtype_by_name(uly_str_of(argv[i] + 6), &o.dtype) && (o.dtype == ULY_F32 || o.dtype == ULY_BF16 || o.dtype == ULY_F16)) continue;
-    else if (!strncmp(argv[i], "segments=", 9)) o.segments = atoi(argv[i] + 9);
-    else if (!strncmp(argv[i], "ms=", 3)) o.seconds = atof(argv[i] + 3) * 1e-3;
-    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && threads >= 1 && threads <= POOL_MAX_THREADS && o.segments >= 1 && o.segments <= MAX_SEGMENTS) {
+    if (!strncmp(argv[i], "threads=", 8))
+      threads = atoi(argv[i] + 8);
+    else if (!strcmp(argv[i], "level=v3"))
+      o.level = &linear_level_v3;
+    else if (!strcmp(argv[i], "level=v4"))
+      o.level = &linear_level_v4;
+    else if (!strncmp(argv[i], "kind=", 5))
+      o.kind = (linear_kind)kind_of(argv[i] + 5);
+    else if (!strncmp(argv[i], "dtype=", 6) && uly_dtype_by_name(uly_str_of(argv[i] + 6), &o.dtype) &&
+             (o.dtype == ULY_F32 || o.dtype == ULY_BF16 || o.dtype == ULY_F16))
+      continue;
+    else if (!strncmp(argv[i], "segments=", 9))
+      o.segments = atoi(argv[i] + 9);
+    else if (!strncmp(argv[i], "ms=", 3))
+      o.seconds = atof(argv[i] + 3) * 1e-3;
+    else if (sscanf(argv[i], "%" SCNd64 ",%" SCNd64 ",%" SCNd64, &m, &k, &n) == 3 && m > 0 && k > 0 && n > 0 && threads >= 1 && threads <= POOL_MAX_THREADS &&
+             o.segments >= 1 && o.segments <= MAX_SEGMENTS) {
       if (!started) pool_start(threads, ULY_GEMM_SCRATCH_BYTES, o.level->fma_loop);
       started = true;
       measure(&o, m, k, n);

@@ -44,8 +44,8 @@ __attribute__((always_inline)) vf uly_hook_gemm_epilogue(const uly_call *call, i
 #else
 #include "codegen/cpu/templates/lane_math.h"
 
-#define X(name, mode, epilogue)                                                                                        \
-  void JOIN(uly_gemm, name, ULY_LEVEL)(const uly_call *call);                                                          \
+#define X(name, mode, epilogue)                                                                                                                                \
+  void JOIN(uly_gemm, name, ULY_LEVEL)(const uly_call *call);                                                                                                  \
   void JOIN(uly_pack, name, ULY_LEVEL)(const uly_call *call);
 LINEAR_KINDS(X)
 #undef X

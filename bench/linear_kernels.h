@@ -6,11 +6,11 @@
 #include "runtime/kernel_abi.h"
 
 // name, mode, has_epilogue. RESIDUAL: a + bias + residual; SILU: silu(a0) · a1; ROPE: heads of 64, all turned; LOSS: statistics instead of columns.
-#define LINEAR_KINDS(X)                                                                                                \
-  X(plain, ULY_GEMM_PLAIN, 0)                                                                                          \
-  X(residual, ULY_GEMM_PLAIN, 1)                                                                                       \
-  X(silu, ULY_GEMM_PAIR, 1)                                                                                            \
-  X(rope, ULY_GEMM_ROPE_HALF, 0)                                                                                       \
+#define LINEAR_KINDS(X)                                                                                                                                        \
+  X(plain, ULY_GEMM_PLAIN, 0)                                                                                                                                  \
+  X(residual, ULY_GEMM_PLAIN, 1)                                                                                                                               \
+  X(silu, ULY_GEMM_PAIR, 1)                                                                                                                                    \
+  X(rope, ULY_GEMM_ROPE_HALF, 0)                                                                                                                               \
   X(loss, ULY_GEMM_PLAIN, 0)
 typedef enum linear_kind {
 #define X(name, mode, epilogue) LINEAR_##name,

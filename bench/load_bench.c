@@ -105,7 +105,14 @@ int main(int argc, char **argv) {
   uly_loaded *loaded;
   uly_weight_files *files;
   char path[200];
-  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"folder", .text = &o.folder}, {"s", .size = &o.s}, {"threads", .number = &o.threads}, {"pack", .number = &o.pack}, {"turns", .number = &o.turns}, {0}});
+  bench_read(argc, argv,
+             (const bench_option[]){{"model", .text = &o.model},
+                                    {"folder", .text = &o.folder},
+                                    {"s", .size = &o.s},
+                                    {"threads", .number = &o.threads},
+                                    {"pack", .number = &o.pack},
+                                    {"turns", .number = &o.turns},
+                                    {0}});
   if (!o.model || o.threads < 1 || o.threads > MAX_THREADS) bench_die("model=FILE is missing, or threads is not 1 to 64");
   bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   snprintf(path, sizeof path, "%s/load_bench.%d.safetensors", o.folder, (int)getpid());

@@ -188,7 +188,15 @@ int main(int argc, char **argv) {
   uly_error error;
   uly_loaded *loaded;
   char weights[200];
-  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"folder", .text = &o.folder}, {"s", .size = &o.s}, {"b", .size = &o.b}, {"ranks", .number = &o.ranks}, {"procs", .number = &o.procs}, {"threads", .number = &o.threads}, {0}});
+  bench_read(argc, argv,
+             (const bench_option[]){{"model", .text = &o.model},
+                                    {"folder", .text = &o.folder},
+                                    {"s", .size = &o.s},
+                                    {"b", .size = &o.b},
+                                    {"ranks", .number = &o.ranks},
+                                    {"procs", .number = &o.procs},
+                                    {"threads", .number = &o.threads},
+                                    {0}});
   if (!o.model) bench_die("model=FILE is missing");
   bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   snprintf(weights, sizeof weights, "%s/memory_bench.%d.safetensors", o.folder, (int)getpid());

@@ -158,7 +158,14 @@ int main(int argc, char **argv) {
   options o = {.model = ULY_BENCH_MODEL, .transport = "local", .s = 512, .ranks = 1, .threads = 1, .seconds = 1};
   uly_error error;
   uly_loaded *loaded;
-  bench_read(argc, argv, (const bench_option[]){{"model", .text = &o.model}, {"s", .size = &o.s}, {"ranks", .number = &o.ranks}, {"threads", .number = &o.threads}, {"transport", .text = &o.transport}, {"ms", .ms = &o.seconds}, {0}});
+  bench_read(argc, argv,
+             (const bench_option[]){{"model", .text = &o.model},
+                                    {"s", .size = &o.s},
+                                    {"ranks", .number = &o.ranks},
+                                    {"threads", .number = &o.threads},
+                                    {"transport", .text = &o.transport},
+                                    {"ms", .ms = &o.seconds},
+                                    {0}});
   bench_check(uly_loaded_open(o.model, &error, &loaded), &error);
   bench_check(uly_param_seed(loaded, 1, &error), &error);
   ranks_run(o.transport, o.ranks, rank_main, &(job){&o, loaded});

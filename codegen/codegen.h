@@ -23,9 +23,9 @@ ULY_MUST_USE uly_status uly_codegen_write(const uly_program *program, const uly_
 typedef struct uly_code {
   const uly_cpu_level *levels[ULY_MAX_LEVELS];
   uint32_t n_levels, n_kernels;
-  uly_code_bytes *objects;                     // empty where another level's has the code
+  uly_code_bytes *objects;                // empty where another level's has the code
   const char *(*symbols)[ULY_MAX_LEVELS]; // [kernel][level]
-  const uly_code_bytes *more;                  // objects that kernels call, libraries
+  const uly_code_bytes *more;             // objects that kernels call, libraries
   int n_more;
 } uly_code;
 

@@ -23,7 +23,7 @@ typedef struct uly_builtin {
 } uly_builtin;
 const uly_builtin *uly_builtin_find(uly_str name);
 const uly_builtin *uly_builtin_at(int32_t i); // NULL behind the last
-bool uly_builtin_is_later(uly_str name); // of a later version of the language
+bool uly_builtin_is_later(uly_str name);      // of a later version of the language
 uly_value uly_builtin_call(uly_checker *c, uly_scope *scope, const uly_ast_expr *call, const uly_builtin *builtin);
 // Tensor argument |i|, or NULL with an error.
 uly_graph_value *uly_call_tensor(uly_call_site *call, int32_t i);

@@ -23,7 +23,7 @@ enum {
 };
 
 // The graph of |spec|, in |arena|; |prelude| holds the declarations that every spec has. ULY_INVALID_INPUT with at least one error in |diags|.
-ULY_MUST_USE uly_status uly_check(uly_arena *arena, uly_diags *diags, const uly_ast_spec *spec, const uly_ast_spec *prelude, const uly_define *defines, int32_t n_defines,
-                                  uly_graph **out_graph);
+ULY_MUST_USE uly_status uly_check(uly_arena *arena, uly_diags *diags, const uly_ast_spec *spec, const uly_ast_spec *prelude, const uly_define *defines,
+                                  int32_t n_defines, uly_graph **out_graph);
 
 #endif

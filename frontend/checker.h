@@ -169,7 +169,7 @@ struct uly_map_builder {
 };
 
 uly_map_builder uly_map_begin(uly_checker *c);
-int32_t uly_map_operand(uly_map_builder *m, uly_value tensor);              // its node
+int32_t uly_map_operand(uly_map_builder *m, uly_value tensor);                  // its node
 int32_t uly_map_value(uly_map_builder *m, uly_loc loc, const uly_value *value); // a number, size, node or tensor; -1 for others
 // An int or float that differs between the iterations of open repeats, as a TABLE.
 bool uly_map_is_table(const uly_checker *c, const uly_value *value);
@@ -204,7 +204,8 @@ bool uly_closure_expr(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value c
 
 uly_value uly_param_create(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value name, const uly_tensor_type *type, double init, bool train, bool tie);
 // |name|.suffix, created: what short forms of linear, embed and the norms do. Error where |name| is NONE.
-uly_value uly_param_short(uly_checker *c, uly_scope *scope, uly_loc loc, const char *op, uly_value name, const char *suffix, const int64_t *dims, int32_t rank, double init);
+uly_value uly_param_short(uly_checker *c, uly_scope *scope, uly_loc loc, const char *op, uly_value name, const char *suffix, const int64_t *dims, int32_t rank,
+                          double init);
 uly_value uly_param_string(uly_checker *c, uly_scope *scope, const uly_ast_expr *expr); // a string with its holes filled
 uly_value uly_param_join(uly_checker *c, uly_scope *scope, uly_loc loc, uly_value prefix, uly_value name);
 void uly_param_forget(uly_checker *c, int32_t n_kept);
@@ -217,7 +218,8 @@ uly_value *uly_layer_body(uly_checker *c, uly_scope *signature, uly_scope *scope
 // Statements but return; false after an error that makes the rest pointless.
 void uly_layer_statement(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt);
 // An argument or result against its declared type: unifies, casts what is weak; shapes are left to uly_shape_check. |inner| sees the declaration's names.
-bool uly_layer_tensor(uly_checker *c, uly_scope *scope, uly_scope *inner, uly_frame *frame, const uly_ast_type *type, uly_str name, uly_loc loc, uly_value *value);
+bool uly_layer_tensor(uly_checker *c, uly_scope *scope, uly_scope *inner, uly_frame *frame, const uly_ast_type *type, uly_str name, uly_loc loc,
+                      uly_value *value);
 // All free symbols and those of |decl| (may be NULL), open.
 uly_symbols uly_layer_symbols(uly_checker *c, const uly_ast_decl *decl);
 bool uly_layer_let(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt);

@@ -34,7 +34,7 @@ typedef struct uly_closure uly_closure;
 
 struct uly_value {
   uly_value_kind kind;
-  bool weak; // TENSOR: its float dtype gives way to an activation's
+  bool weak;       // TENSOR: its float dtype gives way to an activation's
   uly_dtype dtype; // DTYPE, TYPE
   union {
     uly_number number;

@@ -68,7 +68,7 @@ typedef struct uly_access {
 } uly_access;
 
 typedef struct uly_attention_attrs {
-  uly_expr mask, score;   // captured tensor cJ of mask or score is operand captures + J: one list for both
+  uly_expr mask, score; // captured tensor cJ of mask or score is operand captures + J: one list for both
   bool has_score;
   double scale;
   int32_t sink;     // operand number of sink [H], -1 without

@@ -191,8 +191,13 @@ static void build_op(builder *b, const uly_graph_value *v, MlirBlock block) {
   char name[32];
   snprintf(name, sizeof name, "uly.%s", info.name);
   for (int32_t i = 0; i < v->n_operands; i++) operands[i] = b->values[v->operands[i]->id];
-  uly_op_spec spec = {
-      .name = name, .loc = uly_ir_loc_of(b->ir, v->loc, &v->id, 1), .operands = operands, .n_operands = v->n_operands, .results = results, .n_results = 1, .block = block};
+  uly_op_spec spec = {.name = name,
+                      .loc = uly_ir_loc_of(b->ir, v->loc, &v->id, 1),
+                      .operands = operands,
+                      .n_operands = v->n_operands,
+                      .results = results,
+                      .n_results = 1,
+                      .block = block};
   if (v->op == ULY_OP_ATTENTION) { // the log-sum-exp: a number a query and head
     uly_tensor_type lse = v->operands[0]->type;
     lse.dtype = ULY_F32;

@@ -78,13 +78,12 @@ typedef struct uly_emitter {
   uint32_t n_load_probes, cap_load_probes;
   uly_str *kernel_texts; // by kernel
   uint32_t cap_kernel_texts;
-  uint32_t first_step;   // of the forward
-  uint32_t first_output; // tensor row of result 0
+  uint32_t first_step;              // of the forward
+  uint32_t first_output;            // tensor row of result 0
   const uly_graph_value **numbered; // the graph's values, by number; NULL without a graph
   int32_t n_numbered;
-  uint32_t when;         // node: whether the entry can run at these sizes, as in uly_entry
+  uint32_t when; // node: whether the entry can run at these sizes, as in uly_entry
 } uly_emitter;
-
 
 // ---- values
 uly_place uly_emit_place(uly_emitter *e, MlirValue value); // of a value that has been emitted
@@ -103,7 +102,7 @@ uly_place uly_emit_whole(uly_emitter *e, MlirValue value);
 uint32_t uly_emit_tensor(uly_emitter *e, uly_tensor_role role, uly_span names, const uly_type *type, uint32_t line);
 uly_place uly_emit_tensor_place(uly_emitter *e, uint32_t tensor, const uly_type *type);
 uly_span uly_emit_chars(uly_emitter *e, uly_str name);
-uint32_t uly_emit_name(uly_emitter *e, uly_str name);         // a row of the name table
+uint32_t uly_emit_name(uly_emitter *e, uly_str name); // a row of the name table
 void uly_emit_block(uly_emitter *e, MlirBlock block);
 bool uly_emit_unsupported(uly_emitter *e, MlirOperation op, const char *what); // a diagnostic; false
 
@@ -118,11 +117,11 @@ bool uly_emit_at_load(const uly_emitter *e, const uly_place *place);
 int uly_emit_slots(const uly_emitter *e, int n_loops, int32_t *out_slot);
 int uly_emit_loops_of(const uly_operand *operand); // the other way round
 bool uly_emit_table(uly_emitter *e, MlirOperation op);
-uly_span uly_emit_load_steps(uly_emitter *e);      // of the entry, appended to the program
+uly_span uly_emit_load_steps(uly_emitter *e); // of the entry, appended to the program
 
 // ---- probes: which values of the graph can be looked at, where and when
-void uly_emit_number_values(uly_emitter *e); // of the entry
-void uly_emit_probes(uly_emitter *e, MlirOperation op); // of the results of |op|, which has been emitted
+void uly_emit_number_values(uly_emitter *e);                                           // of the entry
+void uly_emit_probes(uly_emitter *e, MlirOperation op);                                // of the results of |op|, which has been emitted
 bool uly_emit_find_place(const uly_emitter *e, MlirValue value, uly_place *out_place); // false: it stands nowhere
 
 // ---- kernel calls

@@ -54,8 +54,13 @@ static void describe(uly_call_builder *c, const uly_site *site, MlirOperation op
   uly_attention_desc *d = &c->desc->u.attention;
   uly_emitter *e = c->e;
   uly_type q = uly_type_of(e->ir, uly_op_operand(op, 0)), k = uly_type_of(e->ir, uly_op_operand(op, 1)), v = uly_type_of(e->ir, uly_op_operand(op, 2));
-  *d = (uly_attention_desc){.dh = q.tensor.dims[FEATURE].add, .dv = v.tensor.dims[FEATURE].add, .group = q.tensor.dims[HEAD].add / k.tensor.dims[HEAD].add,
-                            .scale = uly_op_f64(op, "scale", 1), .dtype = q.tensor.dtype, .has_score = uly_op_has(op, "score"), .mask = parse(e, uly_op_str(op, "mask"))};
+  *d = (uly_attention_desc){.dh = q.tensor.dims[FEATURE].add,
+                            .dv = v.tensor.dims[FEATURE].add,
+                            .group = q.tensor.dims[HEAD].add / k.tensor.dims[HEAD].add,
+                            .scale = uly_op_f64(op, "scale", 1),
+                            .dtype = q.tensor.dtype,
+                            .has_score = uly_op_has(op, "score"),
+                            .mask = parse(e, uly_op_str(op, "mask"))};
   for (int i = 0; i < ULY_MAX_SYMBOLS; i++) d->size[i] = -1;
   set_sizes(c, &d->mask, d->size);
   if (d->has_score) {

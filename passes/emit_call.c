@@ -17,7 +17,9 @@ void uly_call_set_op(uly_call_builder *c, int slot, uly_operand operand, uint32_
 
 void uly_call_set_val(uly_call_builder *c, int slot, uint32_t node) { c->vals[slot] = (uly_call_value){node, ULY_NONE}; }
 
-void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t axis) { c->vals[slot] = (uly_call_value){node, axis < 0 ? ULY_NONE : (uint32_t)axis}; }
+void uly_call_set_peers(uly_call_builder *c, int slot, uint32_t node, int32_t axis) {
+  c->vals[slot] = (uly_call_value){node, axis < 0 ? ULY_NONE : (uint32_t)axis};
+}
 
 int32_t uly_call_add_op(uly_call_builder *c, uly_operand operand, uint32_t access) {
   ULY_ASSERT(c->n_ops < ULY_CALL_MAX_OPS);

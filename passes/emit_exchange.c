@@ -28,12 +28,12 @@ MlirOperation uly_emit_message_of(const uly_emitter *e, MlirValue value, int *ou
 
 static void add_step(uly_emitter *e, MlirOperation op, uly_step_kind kind, uint32_t exchange) {
   uly_emit_step(e, (uly_step){.kind = kind,
-                                               .a = exchange,
-                                               .items = zero(e),
-                                               .scratch = ULY_NONE,
-                                               .predicate = ULY_NONE,
-                                               .name = e->program->exchanges[exchange].name,
-                                               .spec_line = uly_op_loc(e->ir, op).line});
+                              .a = exchange,
+                              .items = zero(e),
+                              .scratch = ULY_NONE,
+                              .predicate = ULY_NONE,
+                              .name = e->program->exchanges[exchange].name,
+                              .spec_line = uly_op_loc(e->ir, op).line});
 }
 
 // Buffers, record and POST. |received|: units of the receive buffer; |sent|: of the send buffer.

@@ -30,7 +30,8 @@ static int64_t const_dim(const uly_type *type, int32_t d) { return type->tensor.
 static uly_gemm_part describe(const uly_site *site, const part *p, MlirValue result) {
   uly_ir *ir = site->e->ir;
   uly_type w = uly_type_of(ir, uly_op_operand(p->linear[0], 1)), y = uly_type_of(ir, result);
-  uly_gemm_part d = {.mode = mlirOperationIsNull(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0), .out = y.tensor.dtype};
+  uly_gemm_part d = {
+      .mode = mlirOperationIsNull(p->linear[1]) ? ULY_GEMM_PLAIN : ULY_GEMM_PAIR, .n_groups = 1, .group = const_dim(&w, 0), .out = y.tensor.dtype};
   if (!mlirOperationIsNull(p->heads)) {
     uly_type split = uly_type_of(ir, uly_op_result(p->heads, 0));
     d.n_groups = const_dim(&split, split.tensor.rank - 2), d.group = const_dim(&split, split.tensor.rank - 1);
@@ -214,7 +215,8 @@ bool uly_emit_gemm(const uly_site *site) {
   MlirOperation first = parts[0].linear[0];
   uly_type x = uly_type_of(e->ir, uly_op_operand(first, 0)), w = uly_type_of(e->ir, uly_op_operand(first, 1)), y = uly_type_of(e->ir, uly_op_result(first, 0));
   uly_space in = uly_space_of(e, &x), out = uly_space_of(e, &y);
-  uly_gemm_desc gemm = {.k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0]), .x = x.tensor.dtype, .w = w.tensor.dtype};
+  uly_gemm_desc gemm = {
+      .k = const_dim(&x, x.tensor.rank - 1), .n_parts = n, .message = feeds_message(site, &parts[0]), .x = x.tensor.dtype, .w = w.tensor.dtype};
   for (int i = 0; i < n; i++) gemm.parts[i] = describe(site, &parts[i], uly_site_return(site, i));
   uly_operand weights = emit_weights(site, parts, &gemm);
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_GEMM, ULY_GEMM_N_OPS, ULY_GEMM_N_VALS);

@@ -33,7 +33,8 @@ static void cut_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t
 }
 
 // Trailing dims that are dense on both sides are one run of bytes; the others are the loops.
-static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to, run *out) {
+static void find_run(uly_program *p, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
+                     const uly_move_end *to, run *out) {
   uint32_t n;
   int32_t loops = rank - count_dense(p, rank, order, sizes, from, to, &n);
   out->first = loops ? sizes[order[0]] : uly_program_const(p, 1);
@@ -77,14 +78,17 @@ static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, co
   uly_call_set_val(c, ULY_MOVE_DST_EACH, uly_program_const(p, axis >= 0));
   uly_call_set_val(c, ULY_MOVE_DST_DIM, uly_program_const(p, to->peers && to->cut >= 0 ? loop_of(r, to->cut) : -1));
   set_strides(c, ULY_MOVE_DST_0, r, bytes, to->place.stride, axis);
-  if (to->peers && to->offset != ULY_NONE) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_scale(p, to->offset, bytes), axis);
-  else if (axis >= 0) uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_program_const(p, 0), axis);
+  if (to->peers && to->offset != ULY_NONE)
+    uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_scale(p, to->offset, bytes), axis);
+  else if (axis >= 0)
+    uly_call_set_peers(c, ULY_MOVE_DST_OFFSET, uly_program_const(p, 0), axis);
   if (!to->peers || to->cut < 0) return;
   uly_call_set_peers(c, ULY_MOVE_DST_FIRST, to->first, to->axis);
   uly_call_set_peers(c, ULY_MOVE_DST_COUNT, to->count, to->axis);
 }
 
-void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from, const uly_move_end *to) {
+void uly_emit_move(uly_emitter *e, MlirOperation op, uly_dtype dtype, int32_t rank, const int32_t *order, const uint32_t *sizes, const uly_move_end *from,
+                   const uly_move_end *to) {
   uly_program *p = e->program;
   run r;
   find_run(p, dtype, rank, order, sizes, from, to, &r);

@@ -48,8 +48,13 @@ static void turn_one(const turn *t, int which) {
 }
 
 bool uly_emit_rope(uly_emitter *e, MlirOperation op) {
-  turn t = {.e = e, .op = op, .x = uly_type_of(e->ir, uly_op_operand(op, 0)), .from = uly_emit_whole(e, uly_op_operand(op, 0)), .cosines = uly_emit_whole(e, uly_op_operand(op, 1)),
-            .sines = uly_emit_whole(e, uly_op_operand(op, 2)), .interleaved = !uly_str_is(uly_op_str(op, "pairs"), "half")};
+  turn t = {.e = e,
+            .op = op,
+            .x = uly_type_of(e->ir, uly_op_operand(op, 0)),
+            .from = uly_emit_whole(e, uly_op_operand(op, 0)),
+            .cosines = uly_emit_whole(e, uly_op_operand(op, 1)),
+            .sines = uly_emit_whole(e, uly_op_operand(op, 2)),
+            .interleaved = !uly_str_is(uly_op_str(op, "pairs"), "half")};
   uly_type angle = uly_type_of(e->ir, uly_op_operand(op, 1));
   int32_t last = t.x.tensor.rank - 1;
   if (t.x.tensor.rank != 4 || angle.tensor.rank != 3) return uly_emit_unsupported(e, op, "rope of anything but [B, S, H, Dh] by angles [B, S, R / 2]");

@@ -36,9 +36,12 @@ static void result_index(const uly_space *space, MlirOperation op, int32_t rank,
   bool sum = uly_op_kind(op) == ULY_KIND_SUM, keep = uly_op_has(op, "keep");
   int32_t dim = (int32_t)uly_op_i64(op, "dim", -1);
   for (int32_t d = 0; d < rank; d++) {
-    if (!sum) index[d] = space->index[d];
-    else if (keep) index[d] = d == dim ? -1 : space->index[d];
-    else index[d] = space->index[d < dim ? d : d + 1];
+    if (!sum)
+      index[d] = space->index[d];
+    else if (keep)
+      index[d] = d == dim ? -1 : space->index[d];
+    else
+      index[d] = space->index[d < dim ? d : d + 1];
   }
 }
 
@@ -95,8 +98,10 @@ bool uly_emit_nll_of(const uly_site *site, MlirOperation op, const uly_operand *
   uly_call_builder c = uly_call_begin(e, site->call, ULY_KERNEL_NLL, ULY_NLL_N_OPS, ULY_NLL_N_VALS);
   uint32_t rows = uly_rows_set_space(&c, &space);
   c.desc->u.nll = (uly_nll_desc){.labels = labels.tensor.dtype, .ignore = uly_op_i64(op, "ignore", 0), .stats = stats != NULL};
-  if (stats) uly_call_set_op(&c, ULY_NLL_STATS, *stats, ULY_READ);
-  else uly_hook_input_of(&c, site, op, &space, &c.desc->u.nll.in);
+  if (stats)
+    uly_call_set_op(&c, ULY_NLL_STATS, *stats, ULY_READ);
+  else
+    uly_hook_input_of(&c, site, op, &space, &c.desc->u.nll.in);
   uint32_t tiles = uly_program_op(e->program, ULY_NODE_CDIV, c.vals[ULY_NLL_COLS].node, uly_program_const(e->program, ULY_NLL_TILE));
   uint32_t scratch = uly_scale(e->program, uly_add(e->program, tiles, uly_program_const(e->program, 1)), 2 * (int64_t)sizeof(float));
   MlirValue result = uly_op_result(site->call, 0);

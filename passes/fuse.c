@@ -30,8 +30,13 @@ MlirOperation uly_map_build(const uly_fuse *fuse, const uly_map *map, MlirValue 
   }
   MlirType type = mlirValueGetType(like);
   uly_str text = uly_expr_print(ir->arena, &map->expr, ir->names.symbols, ir->names.n_symbols);
-  uly_op_spec spec = {.name = "uly.map", .loc = mlirOperationGetLocation(uly_value_op(like)), .operands = map->operands,
-                      .n_operands = map->n_operands, .results = &type, .n_results = 1, .before = before,
+  uly_op_spec spec = {.name = "uly.map",
+                      .loc = mlirOperationGetLocation(uly_value_op(like)),
+                      .operands = map->operands,
+                      .n_operands = map->n_operands,
+                      .results = &type,
+                      .n_results = 1,
+                      .before = before,
                       .attrs = {uly_ir_attr(ir, "expr", uly_ir_str(ir, text)), uly_ir_attr(ir, "access", uly_ir_array(ir, access, map->n_operands))}};
   MlirAttribute load = uly_op_attr(uly_value_op(like), "uly.load");
   if (!mlirAttributeIsNull(load)) spec.attrs[2] = uly_ir_attr(ir, "uly.load", load);

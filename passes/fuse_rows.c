@@ -36,7 +36,8 @@ static MlirOperation prologue(const uly_fuse *fuse, MlirOperation op) {
   MlirOperation def = uly_value_op(x);
   if (mlirOperationIsNull(def) || uly_op_kind(def) != ULY_KIND_MAP || mlirOperationIsNull(uly_single_user(fuse, x))) return (MlirOperation){NULL};
   uly_dtype dtype = uly_type_of(fuse->ir, x).tensor.dtype;
-  bool plain = uly_dtype_get(dtype)->is_float ? plain_float(fuse, def) : dtype == ULY_I64 || dtype == ULY_BOOL; // narrower ints would not wrap where a sum takes 64 bits of each term
+  bool plain = uly_dtype_get(dtype)->is_float ? plain_float(fuse, def)
+                                              : dtype == ULY_I64 || dtype == ULY_BOOL; // narrower ints would not wrap where a sum takes 64 bits of each term
   return plain ? def : (MlirOperation){NULL};
 }
 

@@ -36,7 +36,8 @@ static uly_type rows_type(const uly_ir *ir, const uly_tensor_type *tensor) {
 static MlirValue reshard(const uly_ir *ir, MlirValue value, uly_type *inout_type, int32_t axis, uly_dist dist, MlirOperation user) {
   if (uly_dist_equal(inout_type->dist[axis], dist)) return value;
   if (uly_dist_is_partial(inout_type->dist[axis]) && dist.kind != ULY_DIST_REPLICATED) value = reshard(ir, value, inout_type, axis, whole, user);
-  if (uly_dist_is_cut(inout_type->dist[axis]) && uly_dist_is_cut(dist) && inout_type->dist[axis].dim == dist.dim) // heads of one attention that another takes a cover of
+  if (uly_dist_is_cut(inout_type->dist[axis]) && uly_dist_is_cut(dist) &&
+      inout_type->dist[axis].dim == dist.dim) // heads of one attention that another takes a cover of
     value = reshard(ir, value, inout_type, axis, rows_of(ir, &inout_type->tensor, axis), user);
   inout_type->dist[axis] = dist;
   MlirType type = uly_type_build(ir, inout_type);

@@ -235,9 +235,7 @@ static uly_str source_name(const uly_ir *ir, uint32_t offset) {
   return name;
 }
 
-MlirLocation uly_ir_loc(const uly_ir *ir, uly_loc loc) {
-return uly_ir_loc_of(ir, loc, NULL, 0);
-}
+MlirLocation uly_ir_loc(const uly_ir *ir, uly_loc loc) { return uly_ir_loc_of(ir, loc, NULL, 0); }
 
 MlirLocation uly_ir_loc_of(const uly_ir *ir, uly_loc loc, const int32_t *values, int n) {
   MlirLocation place = mlirLocationFileLineColGet(ir->context, ref(source_name(ir, loc.begin)), loc.line, loc.column);

@@ -76,9 +76,9 @@ MlirAttribute uly_op_attr(MlirOperation op, const char *name);
 bool uly_op_has(MlirOperation op, const char *name);
 int64_t uly_op_i64(MlirOperation op, const char *name, int64_t otherwise);
 double uly_op_f64(MlirOperation op, const char *name, double otherwise);
-uly_str uly_op_str(MlirOperation op, const char *name);                   // empty without one
+uly_str uly_op_str(MlirOperation op, const char *name);                                  // empty without one
 bool uly_op_dim(const uly_ir *ir, MlirOperation op, const char *name, uly_dim *out_dim); // false where the text is no dim
-void uly_op_set(MlirOperation op, const char *name, MlirAttribute value); // null: removes it
+void uly_op_set(MlirOperation op, const char *name, MlirAttribute value);                // null: removes it
 // Access row |operand| of a map: the result dim that indexes dim |d| of the operand.
 int32_t uly_op_access(MlirOperation op, int operand, int32_t d);
 

@@ -13,7 +13,15 @@ typedef enum uly_kind {
   ULY_N_KINDS = ULY_KIND_OTHER
 } uly_kind;
 
-typedef enum uly_attr_kind { ULY_ATTR_STRING, ULY_ATTR_INT, ULY_ATTR_FLOAT, ULY_ATTR_UNIT, ULY_ATTR_STRINGS, ULY_ATTR_ACCESSES, ULY_ATTR_NUMBERS } uly_attr_kind;
+typedef enum uly_attr_kind {
+  ULY_ATTR_STRING,
+  ULY_ATTR_INT,
+  ULY_ATTR_FLOAT,
+  ULY_ATTR_UNIT,
+  ULY_ATTR_STRINGS,
+  ULY_ATTR_ACCESSES,
+  ULY_ATTR_NUMBERS
+} uly_attr_kind;
 
 typedef struct uly_attr_info {
   uly_kind kind;

@@ -7,7 +7,7 @@
 
 typedef struct uly_layout {
   int32_t rank;
-  int32_t order[ULY_GRAPH_MAX_DIMS];  // storage order: logical dims, outermost first. Dims that the grid splits come first
+  int32_t order[ULY_GRAPH_MAX_DIMS];   // storage order: logical dims, outermost first. Dims that the grid splits come first
   uint32_t global[ULY_GRAPH_MAX_DIMS]; // nodes, by logical dim
   uint32_t local[ULY_GRAPH_MAX_DIMS];
   uint32_t start[ULY_GRAPH_MAX_DIMS];

@@ -7,7 +7,7 @@
 enum { ULY_OUTLINE_MAX_OPS = 32, ULY_OUTLINE_MAX_VALUES = 192 };
 
 typedef struct uly_group {
-  const char *kind; // "gemm": names the function, @k3_gemm, and stands in its attribute uly.kernel
+  const char *kind;                       // "gemm": names the function, @k3_gemm, and stands in its attribute uly.kernel
   MlirOperation ops[ULY_OUTLINE_MAX_OPS]; // producers before users; erased
   int n_ops;
   MlirValue results[ULY_OUTLINE_MAX_VALUES]; // of those operations: what the call gives

@@ -8,13 +8,14 @@
 #include "runtime/abi.h"
 #include "runtime/kernel_abi.h"
 
-_Static_assert(ULY_GRAPH_MAX_DIMS == ULY_MAX_DIMS && ULY_GRAPH_MAX_SYMBOLS == ULY_MAX_SYMBOLS && ULY_GRAPH_MAX_AXES == ULY_MAX_AXES, "what a spec may have, a file has room for");
+_Static_assert(ULY_GRAPH_MAX_DIMS == ULY_MAX_DIMS && ULY_GRAPH_MAX_SYMBOLS == ULY_MAX_SYMBOLS && ULY_GRAPH_MAX_AXES == ULY_MAX_AXES,
+               "what a spec may have, a file has room for");
 
 enum { ULY_HOOK_MAX_OPERANDS = ULY_MAX_OPERANDS + 2, ULY_HOOK_INDICES = ULY_ROWS_OUTER + 1 }; // a MAP's, and scale and shift of a norm
 
 // How a hook reads or writes one tensor at an index (i0 … i4, c): address = call.op[op] + Σ stride_d · i_d (+ c). Strides are in elements.
 typedef struct uly_hook_operand {
-  int32_t op;          // operand slot of the call
+  int32_t op; // operand slot of the call
   uly_dtype dtype;
   int32_t stride[ULY_HOOK_INDICES]; // value slots of the strides over i0 … i4, c; -1: 0 (not indexed by it), -2: 1 (contiguous)
 } uly_hook_operand;
@@ -48,16 +49,16 @@ typedef struct uly_capture {
 typedef struct uly_gemm_part {
   uly_gemm_mode mode;
   int64_t n_groups, group, rope; // columns = n_groups · group; rope: R, 0 without
-  uly_dtype out;     // of what is stored
-  uly_hook epilogue; // index (s, b, ·, column); inputs: the accumulator, two for PAIR. For ROPE it comes before the rotation
+  uly_dtype out;                 // of what is stored
+  uly_hook epilogue;             // index (s, b, ·, column); inputs: the accumulator, two for PAIR. For ROPE it comes before the rotation
 } uly_gemm_part;
 
 typedef struct uly_gemm_desc {
   int64_t k;
   int32_t n_parts;
-  bool message;    // output goes to peers
-  int32_t labels;  // bytes of a label where the part goes into a loss, else 0
-  uly_dtype x, w;  // of x and of the packed weights
+  bool message;   // output goes to peers
+  int32_t labels; // bytes of a label where the part goes into a loss, else 0
+  uly_dtype x, w; // of x and of the packed weights
   uly_gemm_part parts[ULY_GEMM_MAX_PARTS];
 } uly_gemm_desc;
 
@@ -71,9 +72,9 @@ typedef struct uly_pack_desc { // of one group; how many there are is known from
 typedef struct uly_attention_desc {
   int64_t dh, dv, group; // group: query heads a kv head
   double scale;
-  uly_dtype dtype;       // of q, k, v and o
+  uly_dtype dtype; // of q, k, v and o
   bool has_sink, has_lse, has_score;
-  uly_expr mask, score;  // over b h q k s (all global), captures as LOADs
+  uly_expr mask, score; // over b h q k s (all global), captures as LOADs
   int32_t n_captures;
   uly_capture captures[ULY_HOOK_MAX_OPERANDS];
   int32_t size[ULY_MAX_SYMBOLS]; // value slots of SIZE leaves
@@ -126,8 +127,8 @@ typedef struct uly_kernel_desc {
 // Growing tables. All memory is the arena's. Adders return the row's number; nodes and names are shared where equal.
 typedef struct uly_program {
   uly_arena *arena;
-#define TABLE(kind, type, name)                                                                                        \
-  type *name;                                                                                                          \
+#define TABLE(kind, type, name)                                                                                                                                \
+  type *name;                                                                                                                                                  \
   uint32_t n_##name, cap_##name;
   ULY_PROGRAM_TABLES(TABLE)
   TABLE(, uly_kernel_desc *, kernels)
@@ -137,7 +138,7 @@ typedef struct uly_program {
 } uly_program;
 
 uly_program *uly_program_create(uly_arena *arena);
-uint32_t uly_program_name(uly_program *p, uly_str name); // row of the name table
+uint32_t uly_program_name(uly_program *p, uly_str name);  // row of the name table
 uint32_t uly_program_node(uly_program *p, uly_node node); // folded where operands are constant, shared where equal
 uint32_t uly_program_const(uly_program *p, int64_t value);
 uint32_t uly_program_op(uly_program *p, uly_node_kind kind, uint32_t a, uint32_t b);

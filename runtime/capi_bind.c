@@ -193,7 +193,8 @@ ulyrt_status ulyrt_instance_get(const ulyrt_instance *i, ulyrt_instance_info *ou
                               .scratch_bytes = uly_machine_scratch(&b->machine)};
   for (uint32_t a = 0; a < t->n_axes; a++) info.receive_bytes += b->received[a].bytes;
   for (uint32_t k = 0; k < t->n_buffers; k++)
-    if (i->model->loaded->memory[k] && !(t->buffers[k].flags & ULY_BUFFER_CONSTANT)) info.weight_bytes += i->model->loaded->slot_bytes[k] * (int64_t)t->buffers[k].slots;
+    if (i->model->loaded->memory[k] && !(t->buffers[k].flags & ULY_BUFFER_CONSTANT))
+      info.weight_bytes += i->model->loaded->slot_bytes[k] * (int64_t)t->buffers[k].slots;
   return uly_capi_copy(out_info, out_info->struct_size, &info, sizeof info, error);
 }
 

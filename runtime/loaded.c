@@ -89,7 +89,8 @@ void uly_loaded_destroy(uly_loaded *l) {
   if (!l) return;
   for (uint32_t i = 0; l->params && i < l->n_params; i++) free(l->params[i].owned);
   for (uint32_t i = 0; l->memory && i < l->tables.n_buffers; i++)
-    if (l->memory[i] && !(l->tables.buffers[i].flags & ULY_BUFFER_CONSTANT)) uly_pages_free(l->memory[i], (size_t)l->slot_bytes[i] * l->tables.buffers[i].slots);
+    if (l->memory[i] && !(l->tables.buffers[i].flags & ULY_BUFFER_CONSTANT))
+      uly_pages_free(l->memory[i], (size_t)l->slot_bytes[i] * l->tables.buffers[i].slots);
   free(l->constants);
   free(l->first_param);
   free(l->params);

@@ -77,6 +77,7 @@ void uly_loaded_release(uly_loaded *loaded);
 // Sets |marks|[i] to |mark| for every LOAD buffer i, constants aside, that steps of |entry| touch in the phases [begin, end).
 void uly_load_mark(const uly_tables *tables, uint32_t entry, int begin, int end, bool mark, bool *marks);
 // Bytes of a LOAD buffer: of a slot, in whole cache lines, and of all.
-ULY_MUST_USE uly_status uly_load_bytes(const uly_tables *tables, const uly_nodes *nodes, uint32_t buffer, uly_error *error, int64_t *out_slot, int64_t *out_total);
+ULY_MUST_USE uly_status uly_load_bytes(const uly_tables *tables, const uly_nodes *nodes, uint32_t buffer, uly_error *error, int64_t *out_slot,
+                                       int64_t *out_total);
 
 #endif

@@ -154,25 +154,25 @@ ulyrt_status ulyrt_model_grid(const ulyrt_model *model, int32_t n_ranks, const u
 // A value of the program that the spec says, or a piece of it, as a run has just made it. Values that a fused kernel keeps in registers are not shown.
 typedef struct ulyrt_value {
   size_t struct_size;
-  int32_t number;          // the same in every build of the spec
-  const char *operation;   // "linear"
-  const char *step;        // what brought it here: "linear", "rows to heads"
+  int32_t number;        // the same in every build of the spec
+  const char *operation; // "linear"
+  const char *step;      // what brought it here: "linear", "rows to heads"
   int32_t spec_line, spec_column;
   int32_t depth;                      // repeats around it, and
   int64_t iteration[ULYRT_MAX_LOOPS]; // in which iteration of each, the outermost first
   int32_t ndim;
-  ulyrt_dtype dtype, spec_dtype; // in memory; in the spec
-  int64_t dims[ULYRT_MAX_DIMS];  // global
+  ulyrt_dtype dtype, spec_dtype;                                                 // in memory; in the spec
+  int64_t dims[ULYRT_MAX_DIMS];                                                  // global
   int64_t start[ULYRT_MAX_DIMS], local[ULYRT_MAX_DIMS], strides[ULYRT_MAX_DIMS]; // the piece of this rank; strides in elements
-  void *data; // where it stands: later steps read what is written here
+  void *data;                                                                    // where it stands: later steps read what is written here
 } ulyrt_value;
 
 // The spec that the model was made from.
 typedef struct ulyrt_source {
   size_t struct_size;
-  const char *name;         // of its file, without folders
-  const char *text;         // what it says, where the model has it (ulyc --target=reference), else ""
-  uint8_t program[16];      // a hash of the checked program: text, consts and all
+  const char *name;    // of its file, without folders
+  const char *text;    // what it says, where the model has it (ulyc --target=reference), else ""
+  uint8_t program[16]; // a hash of the checked program: text, consts and all
 } ulyrt_source;
 #define ULYRT_SOURCE_INIT {sizeof(ulyrt_source), NULL, NULL, {0}}
 ulyrt_status ulyrt_model_source(const ulyrt_model *model, ulyrt_source *out_source, ulyrt_error *error);

@@ -16,9 +16,9 @@ typedef struct uly_job_tensor {
   uly_dtype dtype;
   int64_t id_limit;
   uly_input_source source;        // of an input
-  uly_sourced input;        // read, or all zero where the numbers are random
-  uly_ndarray array;        // global shape; of an output also memory that all ranks see
-  const char *write;        // of an output: the file to write, or NULL
+  uly_sourced input;              // read, or all zero where the numbers are random
+  uly_ndarray array;              // global shape; of an output also memory that all ranks see
+  const char *write;              // of an output: the file to write, or NULL
   const uly_input_source *expect; // of an output, or NULL
   uly_sourced expected;
 } uly_job_tensor;
@@ -38,7 +38,7 @@ typedef struct uly_job {
   int64_t *symbols;                     // one a symbol of the model, INT64_MIN where unknown
   uly_job_tensor *tensors;
   int32_t n_tensors;
-  uly_text notes; // for the user, lines
+  uly_text notes;                                                                       // for the user, lines
   void (*see)(void *context, struct uly_rank_result *result, const ulyrt_value *value); // NULL, or what looks at the values of a rank's runs
   void *see_context;
 } uly_job;

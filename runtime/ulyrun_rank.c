@@ -8,7 +8,7 @@
 typedef struct part {
   ulyrt_shape shape;
   uly_ndarray local;
-  void *owned; // NULL where the part is a run of the whole array, and used there
+  void *owned;  // NULL where the part is a run of the whole array, and used there
   bool is_twin; // of a part of a rank below
 } part;
 
@@ -133,8 +133,11 @@ static uly_status make_part(rank_run *r, int32_t i, bool gather, uly_error *erro
     walk(&p->shape, cut, &c);
   }
   const uly_dtype_info *info = uly_dtype_get(t->dtype);
-  r->tensors[i] =
-      (ulyrt_tensor){.data = (void *)(uintptr_t)p->local.data, .device = {1, 0}, .ndim = p->shape.ndim, .dtype = {info->dlpack_code, info->dlpack_bits, 1}, .shape = p->local.dims};
+  r->tensors[i] = (ulyrt_tensor){.data = (void *)(uintptr_t)p->local.data,
+                                 .device = {1, 0},
+                                 .ndim = p->shape.ndim,
+                                 .dtype = {info->dlpack_code, info->dlpack_bits, 1},
+                                 .shape = p->local.dims};
   if (t->dtype == ULY_BOOL) r->tensors[i].dtype = ULYRT_BOOL;
   return ULY_OK;
 }

@@ -8,7 +8,7 @@ typedef struct uly_arena uly_arena;
 
 uly_arena *uly_arena_create(void);
 _Noreturn void uly_out_of_memory(size_t bytes); // says so, and ends the process with exit code 1
-void uly_arena_destroy(uly_arena *arena); // accepts NULL
+void uly_arena_destroy(uly_arena *arena);       // accepts NULL
 // Zeroed, aligned to 16 bytes. Never returns NULL: where memory runs out the process ends with a message (compiler only; the runtime uses malloc).
 void *uly_arena_alloc(uly_arena *arena, size_t bytes);
 // |old| grown from |old_bytes| to |new_bytes|, in place where it was the last allocation.

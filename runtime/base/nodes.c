@@ -114,7 +114,8 @@ uly_status uly_nodes_get(const uly_nodes *nodes, uint32_t node, int64_t rank, ul
 
 uly_status uly_nodes_size(const uly_nodes *nodes, uint32_t node, int64_t rank, uly_error *error, int64_t *out_value) {
   ULY_TRY(uly_nodes_get(nodes, node, rank, error, out_value));
-  if (*out_value < 0) return uly_fail(error, ULY_INVALID_ARGUMENT, "a size is negative: %lld (node %u, rank %lld)", (long long)*out_value, node, (long long)rank);
+  if (*out_value < 0)
+    return uly_fail(error, ULY_INVALID_ARGUMENT, "a size is negative: %lld (node %u, rank %lld)", (long long)*out_value, node, (long long)rank);
   if (*out_value > (int64_t)1 << 47)
     return uly_fail(error, ULY_OVERFLOW, "size overflow: %lld is beyond 2^47 (node %u, rank %lld)", (long long)*out_value, node, (long long)rank);
   return ULY_OK;

@@ -19,20 +19,20 @@ int uly_status_exit_code(uly_status status);
 // The failure that another process speaks of; ULY_INTERNAL where |code| is none.
 uly_status uly_status_failure(int64_t code);
 
-#define ULY_TRY(expr)                                                                                                  \
-  do {                                                                                                                 \
-    uly_status uly_try_status_ = (expr);                                                                               \
-    if (uly_try_status_ != ULY_OK) return uly_try_status_;                                                             \
+#define ULY_TRY(expr)                                                                                                                                          \
+  do {                                                                                                                                                         \
+    uly_status uly_try_status_ = (expr);                                                                                                                       \
+    if (uly_try_status_ != ULY_OK) return uly_try_status_;                                                                                                     \
   } while (0)
 
 // A broken invariant of ours, never a user's mistake.
 #ifndef ULY_ASSERT // code that is linked into models has its own
-#define ULY_ASSERT(cond)                                                                                               \
-  do {                                                                                                                 \
-    if (!(cond)) {                                                                                                     \
-      fprintf(stderr, "%s:%d: broken invariant: %s\n", __FILE__, __LINE__, #cond);                                     \
-      abort();                                                                                                         \
-    }                                                                                                                  \
+#define ULY_ASSERT(cond)                                                                                                                                       \
+  do {                                                                                                                                                         \
+    if (!(cond)) {                                                                                                                                             \
+      fprintf(stderr, "%s:%d: broken invariant: %s\n", __FILE__, __LINE__, #cond);                                                                             \
+      abort();                                                                                                                                                 \
+    }                                                                                                                                                          \
   } while (0)
 #endif
 

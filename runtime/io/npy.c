@@ -106,7 +106,8 @@ static uly_status parse_header(const char *path, uly_bytes text, uly_ndarray *ar
   if (c.at != text.len) return uly_fail(error, ULY_INVALID_INPUT, "%s: text behind the header's dict", path);
   if (!have_descr || !have_order || !have_shape) return uly_fail(error, ULY_INVALID_INPUT, "%s: the header lacks descr, fortran_order or shape", path);
   if (descr.len && descr.ptr[0] == '>') return uly_fail(error, ULY_INVALID_INPUT, "%s: big-endian dtype '%.*s'", path, ULY_STR_ARG(descr));
-  if (!dtype_by_npy(descr, &array->dtype)) return uly_fail(error, ULY_INVALID_INPUT, "%s: unsupported dtype '%.*s'", path, (int)(descr.len < 40 ? descr.len : 40), descr.ptr);
+  if (!dtype_by_npy(descr, &array->dtype))
+    return uly_fail(error, ULY_INVALID_INPUT, "%s: unsupported dtype '%.*s'", path, (int)(descr.len < 40 ? descr.len : 40), descr.ptr);
   return ULY_OK;
 }
 

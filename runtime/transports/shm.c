@@ -220,8 +220,10 @@ static size_t own_bytes(size_t shared, size_t bytes) { return bytes > whole_page
 static void unmap(uly_comm *comm, void *own, void **peers, size_t shared, size_t bytes) {
   (void)own;
   for (int q = 0; q < comm->n_ranks; q++) {
-    if (q == comm->rank) uly_pages_free(peers[q], own_bytes(shared, bytes));
-    else if (peers[q]) munmap(peers[q], whole_pages(shared));
+    if (q == comm->rank)
+      uly_pages_free(peers[q], own_bytes(shared, bytes));
+    else if (peers[q])
+      munmap(peers[q], whole_pages(shared));
     peers[q] = NULL;
   }
 }

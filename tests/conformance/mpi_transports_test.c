@@ -71,7 +71,9 @@ static void run_callbacks(const suite_test *test, int n, suite_report *reports) 
   MPI_Comm_free(&h.comm);
 }
 
-static const suite_skip mpi_skips[] = {{"a_rank_is_late", "the deadline ends the job: multirank.mpi.late"}, {"a_line_stands_still", "the deadline ends the job: multirank.mpi.late"}, {NULL, NULL}};
+static const suite_skip mpi_skips[] = {{"a_rank_is_late", "the deadline ends the job: multirank.mpi.late"},
+                                       {"a_line_stands_still", "the deadline ends the job: multirank.mpi.late"},
+                                       {NULL, NULL}};
 static const suite_skip callbacks_skips[] = {{"writers_wait", "peers write into a buffer of the host's, not into the receiver"},
                                              {"a_rank_gives_up", "how peers learn of it is the host's affair"},
                                              {"a_rank_is_late", "the host's functions have their own deadlines"},

@@ -17,7 +17,8 @@
 
 // What the templates see as constants.
 int64_t uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_labels, uly_gemm_x_dtype, uly_gemm_w_dtype;
-int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS], uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS], uly_gemm_part_rope[ULY_GEMM_MAX_PARTS];
+int64_t uly_gemm_part_mode[ULY_GEMM_MAX_PARTS], uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS],
+    uly_gemm_part_rope[ULY_GEMM_MAX_PARTS];
 int64_t uly_gemm_part_has_epilogue[ULY_GEMM_MAX_PARTS], uly_gemm_part_dtype[ULY_GEMM_MAX_PARTS];
 int64_t uly_pack_k, uly_pack_mode, uly_pack_group, uly_pack_rope, uly_pack_dtype;
 
@@ -42,8 +43,10 @@ static float stored(uly_dtype dtype, float value) {
   return (float)uly_dtype_load(dtype, &element, 0);
 }
 static void put(uly_dtype dtype, void *to, int64_t i, float value) {
-  if (dtype == ULY_F32) ((float *)to)[i] = value;
-  else uly_dtype_store(dtype, to, i, (double)value);
+  if (dtype == ULY_F32)
+    ((float *)to)[i] = value;
+  else
+    uly_dtype_store(dtype, to, i, (double)value);
 }
 float gemm_x(const gemm_case *c, int64_t id, int64_t k) { return stored(c->x == ULY_F32 ? c->values : c->x, number(c, 1, id, k)); }
 float gemm_w(const gemm_case *c, int64_t part, bool second, int64_t column, int64_t k) {
@@ -102,7 +105,7 @@ typedef struct gemm_call {
   const int64_t *val[GEMM_HOOK_N_VALS];
   int64_t v[GEMM_HOOK_N_VALS][GEMM_MAX_PEERS];
   int64_t out_n[GEMM_MAX_PEERS]; // elements of output p
-  uint32_t blank; // what is in memory that nobody wrote: a NaN that no kernel makes, or 0 where memory is sparse
+  uint32_t blank;                // what is in memory that nobody wrote: a NaN that no kernel makes, or 0 where memory is sparse
   memory memory;
   uint64_t random;
 } gemm_call;

@@ -21,10 +21,10 @@ typedef struct gemm_part {
 } gemm_part;
 
 typedef struct gemm_case {
-  uint64_t seed; // of weights and values
+  uint64_t seed;                                 // of weights and values
   int64_t k, s, b, n_parts, n_segments, n_peers; // n_peers 0: plain output
-  uly_dtype x, w, out; // f32, bf16 or f16
-  uly_dtype values;    // that x and w are rounded to where they are f32
+  uly_dtype x, w, out;                           // f32, bf16 or f16
+  uly_dtype values;                              // that x and w are rounded to where they are f32
   gemm_part parts[ULY_GEMM_MAX_PARTS];
   int64_t segment[GEMM_MAX_PEERS];
   int64_t g0[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS], gn[ULY_GEMM_MAX_PARTS][GEMM_MAX_PEERS];

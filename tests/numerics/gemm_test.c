@@ -21,7 +21,8 @@ static const gemm_native *const levels[] = {&gemm_native_v3, &gemm_native_v4};
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
 static bool runs_here(const gemm_native *level) {
-  return level == &gemm_native_v4 ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") : __builtin_cpu_supports("avx2");
+  return level == &gemm_native_v4 ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
+                                  : __builtin_cpu_supports("avx2");
 }
 
 // ---- float64 ----------------------------------------------------------------------------------------------------------------------------------
@@ -94,8 +95,10 @@ static void add_rope(const gemm_case *c, int64_t part, const oracle *o) {
     if (i % p->group >= p->rope) continue;
     bool half = p->mode == ULY_GEMM_ROPE_HALF, second = half ? i % p->group >= pairs : i % p->group % 2;
     int64_t distance = half ? pairs : 1, partner = second ? i - distance : i + distance;
-    if (second) o->bound[i] = o->bound[partner]; // the first one's is both's sum already
-    else o->bound[i] += o->bound[partner] + 3e-7 * (fabs(x[i]) + fabs(x[partner]));
+    if (second)
+      o->bound[i] = o->bound[partner]; // the first one's is both's sum already
+    else
+      o->bound[i] += o->bound[partner] + 3e-7 * (fabs(x[i]) + fabs(x[partner]));
   }
   free(x);
   free(cosine);
@@ -121,7 +124,8 @@ static int64_t pick(uint64_t *r, const int64_t *from, int64_t n) { return from[u
 #define PICK(r, ...) pick(r, (const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)))
 
 static gemm_part draw_part(uint64_t *r, uly_gemm_mode mode, int64_t rope) {
-  gemm_part p = {mode, uly_bits_range(r, 1, 6), PICK(r, 1, 3, 8, 15, 16, 17, 24, 32, 48, 64, 80), 0, (gemm_epilogue)uly_bits_range(r, GEMM_NONE, GEMM_RESIDUAL)};
+  gemm_part p = {mode, uly_bits_range(r, 1, 6), PICK(r, 1, 3, 8, 15, 16, 17, 24, 32, 48, 64, 80), 0,
+                 (gemm_epilogue)uly_bits_range(r, GEMM_NONE, GEMM_RESIDUAL)};
   if (mode == ULY_GEMM_PLAIN && uly_bits_range(r, 0, 3) == 0) p = (gemm_part){mode, 1, uly_bits_range(r, 1, 700), 0, p.epilogue};
   if (mode == ULY_GEMM_PAIR) p = (gemm_part){mode, 1, uly_bits_range(r, 1, 400), 0, GEMM_PRODUCT};
   if (mode >= ULY_GEMM_ROPE_HALF) {
@@ -168,7 +172,9 @@ static void check_part(const gemm_case *c, const gemm_native *level, int64_t par
   for (int64_t i = 0; i < o->n * o->columns; i++) {
     int64_t row = o->rows[i / o->columns], column = i % o->columns;
     double got = (double)out[row * o->columns + column], error = fabs(got - o->value[i]);
-    if (!(error <= o->bound[i])) fail_msg("%s case %d part %lld row %lld column %lld: %g, not %g (K %lld)", level->name, number, (long long)part, (long long)row, (long long)column, got, o->value[i], (long long)c->k);
+    if (!(error <= o->bound[i]))
+      fail_msg("%s case %d part %lld row %lld column %lld: %g, not %g (K %lld)", level->name, number, (long long)part, (long long)row, (long long)column, got,
+               o->value[i], (long long)c->k);
     *worst = fmax(*worst, error / o->bound[i]);
   }
 }
@@ -222,7 +228,8 @@ static void same_bits_as_alone(const gemm_case *shape, const gemm_native *level,
     for (int64_t p = 0; p < c.n_parts; p++) {
       size_t bytes = (size_t)gemm_columns(&c, p) * 4;
       for (int64_t i = 0; i < c.s * c.b; i++)
-        if (memcmp((char *)out[p] + (size_t)i * bytes, alone[c.ids[i]][p], bytes) != 0) fail_msg("%s: row %lld of %lld differs from the same row alone (K %lld)", level->name, (long long)i, (long long)(c.s * c.b), (long long)c.k);
+        if (memcmp((char *)out[p] + (size_t)i * bytes, alone[c.ids[i]][p], bytes) != 0)
+          fail_msg("%s: row %lld of %lld differs from the same row alone (K %lld)", level->name, (long long)i, (long long)(c.s * c.b), (long long)c.k);
       free(out[p]);
     }
   }
@@ -305,9 +312,12 @@ static void lanes_convert(void **state) {
         double value = uly_dtype_load(dtypes[d], &from[l], 0);
         uint16_t want = 0x1234;
         if (l < n) uly_dtype_store(dtypes[d], &want, 0, (double)around[l]);
-        if (l >= n) assert_true(wide[l] == 0 && to[l] == 0x1234 && back[l] == 0x1234);
-        else if (isnan(value)) assert_true(isnan(wide[l]) && isnan(uly_dtype_load(dtypes[d], &back[l], 0)));
-        else if ((double)wide[l] != value || back[l] != from[l]) fail_msg("%s %04x: %a, %04x", uly_dtype_name(dtypes[d]), from[l], (double)wide[l], back[l]);
+        if (l >= n)
+          assert_true(wide[l] == 0 && to[l] == 0x1234 && back[l] == 0x1234);
+        else if (isnan(value))
+          assert_true(isnan(wide[l]) && isnan(uly_dtype_load(dtypes[d], &back[l], 0)));
+        else if ((double)wide[l] != value || back[l] != from[l])
+          fail_msg("%s %04x: %a, %04x", uly_dtype_name(dtypes[d]), from[l], (double)wide[l], back[l]);
         if (l < n && !isnan(around[l]) && to[l] != want) fail_msg("%s of %a: %04x, not %04x", uly_dtype_name(dtypes[d]), (double)around[l], to[l], want);
       }
     }
@@ -340,15 +350,15 @@ static void reaches_far(void **state) {
 int main(void) {
   void *v3 = (void *)(uintptr_t)&gemm_native_v3, *v4 = (void *)(uintptr_t)&gemm_native_v4;
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(is_accurate),
-    cmocka_unit_test_prestate(rows_keep_their_bits, v3),
-    cmocka_unit_test_prestate(rows_keep_their_bits, v4),
-    cmocka_unit_test_prestate(lanes_convert, v3),
-    cmocka_unit_test_prestate(lanes_convert, v4),
-    cmocka_unit_test_prestate(halves_are_widened, v3),
-    cmocka_unit_test_prestate(halves_are_widened, v4),
-    cmocka_unit_test_prestate(reaches_far, v3),
-    cmocka_unit_test_prestate(reaches_far, v4),
+      cmocka_unit_test(is_accurate),
+      cmocka_unit_test_prestate(rows_keep_their_bits, v3),
+      cmocka_unit_test_prestate(rows_keep_their_bits, v4),
+      cmocka_unit_test_prestate(lanes_convert, v3),
+      cmocka_unit_test_prestate(lanes_convert, v4),
+      cmocka_unit_test_prestate(halves_are_widened, v3),
+      cmocka_unit_test_prestate(halves_are_widened, v4),
+      cmocka_unit_test_prestate(reaches_far, v3),
+      cmocka_unit_test_prestate(reaches_far, v4),
   };
   return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
 }

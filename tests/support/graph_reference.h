@@ -9,12 +9,12 @@
 typedef struct uly_graph_run {
   const uly_graph *graph;
   const uly_graph_entry *entry;
-  const int64_t *sizes;         // by symbol
-  const double *const *inputs;  // by argument; ids and bools as numbers
+  const int64_t *sizes;        // by symbol
+  const double *const *inputs; // by argument; ids and bools as numbers
   // The tensor in a weights file, with elements as float64; NULL where there is none.
   const double *(*param)(void *context, uly_str name, const uly_tensor_type *type);
   void *context;
-  bool naive; // as written and unfused, but every value of bf16 or f16 rounded to that: what others do
+  bool naive;     // as written and unfused, but every value of bf16 or f16 rounded to that: what others do
   uint64_t noise; // not 0: a seed of errors, of one rounding, in every number that is computed: what rounding may do to the results
 } uly_graph_run;
 

@@ -24,7 +24,8 @@ static void never_overlap(void **state) {
     for (uint32_t i = 0; i < n; i++) {
       random = random * 6364136223846793005u + 1442695040888963407u;
       uint32_t from = (uint32_t)(random >> 40) % 30;
-      a[i] = b[i] = (uly_block){.bytes = (int64_t)(random >> 33) % 1000, .live_from = from, .live_to = from + (uint32_t)(random >> 50) % 9, .first = round % 2 && random >> 61 == 0};
+      a[i] = b[i] = (uly_block){
+          .bytes = (int64_t)(random >> 33) % 1000, .live_from = from, .live_to = from + (uint32_t)(random >> 50) % 9, .first = round % 2 && random >> 61 == 0};
     }
     assert_int_equal(uly_arena_plan(a, n, &error, &total, &first), ULY_OK);
     assert_int_equal(uly_arena_plan(b, n, &error, &again, &first), ULY_OK);
@@ -62,7 +63,8 @@ static void shares_memory(void **state) {
 // Blocks to place first stand at the front, and the others use what they leave free.
 static void first_ones(void **state) {
   (void)state;
-  uly_block blocks[] = {{.bytes = 640, .live_from = 3, .live_to = 4}, {.bytes = 128, .live_from = 1, .live_to = 2, .first = true}, {.bytes = 64, .live_from = 2, .live_to = 3}};
+  uly_block blocks[] = {
+      {.bytes = 640, .live_from = 3, .live_to = 4}, {.bytes = 128, .live_from = 1, .live_to = 2, .first = true}, {.bytes = 64, .live_from = 2, .live_to = 3}};
   int64_t total, first;
   uly_error error;
   assert_int_equal(uly_arena_plan(blocks, 3, &error, &total, &first), ULY_OK);
@@ -82,6 +84,7 @@ static void too_large(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(never_overlap), cmocka_unit_test(shares_memory), cmocka_unit_test(first_ones), cmocka_unit_test(too_large)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(never_overlap), cmocka_unit_test(shares_memory), cmocka_unit_test(first_ones),
+                                     cmocka_unit_test(too_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,9 +328,8 @@ static void losses_shift_labels(void **state) {
   ASSERT_LINES(HEAD "model m(x: [B, S, 9], t: i32[B, S], doc: i32[B, S]) -> (a: f32[], b: f32[]) { return next_token_loss(x, t, doc = doc), cross_entropy(x, "
                     "t, ignore = 3) }\n",
                "shift n=-1 fill=-100 dim=1 %1", "shift n=-1 fill=0 dim=1 %2", "map {x0i == x1i} %2, %4", "map {if x0b then x1i else -100} %5, %3",
-               "map {x0i != -100} %6", "f32[B, S] = nll ignore=-100 %0, %6", "f32[B] = sum dim=1", "f32[] = sum dim=0",
-               "i64[B] = sum dim=1", "i64[] = sum dim=0", "map {float(x0i)}", "map {x0 / x1}", "map {x0i != 3} %1",
-               "f32[B, S] = nll ignore=3 %0, %1");
+               "map {x0i != -100} %6", "f32[B, S] = nll ignore=-100 %0, %6", "f32[B] = sum dim=1", "f32[] = sum dim=0", "i64[B] = sum dim=1",
+               "i64[] = sum dim=0", "map {float(x0i)}", "map {x0 / x1}", "map {x0i != 3} %1", "f32[B, S] = nll ignore=3 %0, %1");
 }
 
 // Expansion is bounded, however it is written.

@@ -11,7 +11,10 @@
 enum { B, S, T };
 #define N(n) {.symbol = -1, .add = n}
 #define SYM(symbol_, mul_, add_) {.symbol = symbol_, .mul = mul_, .add = add_}
-#define DIMS(rank_, ...) {.rank = rank_, .dims = {__VA_ARGS__}}
+#define DIMS(rank_, ...)                                                                                                                                       \
+  {                                                                                                                                                            \
+    .rank = rank_, .dims = { __VA_ARGS__ }                                                                                                                     \
+  }
 
 typedef struct reshape_case {
   uly_tensor_type in, out;

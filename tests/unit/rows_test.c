@@ -24,7 +24,8 @@ static const double eps = 1e-5;
 
 static void set_hook(uly_hook *h, uly_arena *arena, const char *text, int n_inputs, const int *ops, int n) {
   *h = (uly_hook){.present = true, .expr = uly_test_expr(arena, text), .n_inputs = n_inputs, .n_operands = n, .start = {-1, -1, -1, -1, -1, -1}};
-  for (int j = 0; j < n; j++) h->operands[j] = (uly_hook_operand){.op = ops[j], .dtype = ULY_F32, .stride = {ops[j] < WEIGHT ? VAL_ROW : -1, -1, -1, -1, -1, -2}};
+  for (int j = 0; j < n; j++)
+    h->operands[j] = (uly_hook_operand){.op = ops[j], .dtype = ULY_F32, .stride = {ops[j] < WEIGHT ? VAL_ROW : -1, -1, -1, -1, -1, -2}};
 }
 
 static uint32_t add_norm(uly_program *p, uly_rows_mode mode, int64_t cols) {
@@ -163,7 +164,8 @@ static void softmaxes(void **state) {
       for (int64_t row = 0; row < ROWS; row++) {
         for (int64_t c = 0; c < n; c++) {
           double got = (double)out[row * n + c], want = softmax_of(x + row * n, r + row * n, n, c);
-          if (row >= 5 ? !isnan(got) : !(fabs(got - want) < 2e-7 + 1e-5 * want)) fail_msg("row %d of %d, column %d: %g, not %g", (int)row, (int)n, (int)c, got, want);
+          if (row >= 5 ? !isnan(got) : !(fabs(got - want) < 2e-7 + 1e-5 * want))
+            fail_msg("row %d of %d, column %d: %g, not %g", (int)row, (int)n, (int)c, got, want);
         }
         softmax_rows(&m, l, x + row * n, r + row * n, 1, n, again);
         if (row < 5) assert_memory_equal(out + row * n, again, (size_t)n * 4);
@@ -371,7 +373,8 @@ static void gathers(void **state) {
         c.numbers[ULY_GATHER_N0 + at[0]] = N0, c.numbers[ULY_GATHER_N0 + at[1]] = N1;
         c.numbers[ULY_GATHER_IDS_0 + at[0]] = 1, c.numbers[ULY_GATHER_IDS_0 + at[1]] = N0; // ids [N1][N0]
         c.numbers[ULY_GATHER_OUT_0 + at[0]] = N1 * bytes, c.numbers[ULY_GATHER_OUT_0 + at[1]] = bytes, c.numbers[ULY_GATHER_START_0 + at[0]] = 1000,
-        c.numbers[ULY_GATHER_START_0 + at[1]] = 50, c.numbers[ULY_GATHER_DIM_0 + at[0]] = k, c.numbers[ULY_GATHER_DIM_0 + at[1]] = 1 - k;
+                                     c.numbers[ULY_GATHER_START_0 + at[1]] = 50, c.numbers[ULY_GATHER_DIM_0 + at[0]] = k,
+                                     c.numbers[ULY_GATHER_DIM_0 + at[1]] = 1 - k;
         uly_test_run(&m, l, k, &c, 0, N0 * N1 / 2 + 1), uly_test_run(&m, l, k, &c, N0 * N1 / 2 + 1, N0 * N1);
         int bad = 0;
         for (int i = 0; i < N0 * N1; i++) {
@@ -552,7 +555,8 @@ static void stores_stay_in_their_row(void **state) {
     for (int dtype = 0; dtype < ULY_F64; dtype++)
       for (int k = 0; k < N_WIDTHS; k++) {
         int64_t cols = widths[k];
-        void *x = uly_test_guarded((size_t)(ROWS * cols * uly_dtype_bytes(source_of(dtype)))), *y = uly_test_guarded((size_t)(ROWS * cols * uly_dtype_bytes((uly_dtype)dtype)));
+        void *x = uly_test_guarded((size_t)(ROWS * cols * uly_dtype_bytes(source_of(dtype)))),
+             *y = uly_test_guarded((size_t)(ROWS * cols * uly_dtype_bytes((uly_dtype)dtype)));
         uly_test_call c;
         uly_test_call_init(&c);
         c.pointers[0] = x, c.pointers[1] = y;
@@ -570,8 +574,14 @@ static void stores_stay_in_their_row(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(softmaxes), cmocka_unit_test(exact_sums), cmocka_unit_test(sums_of_special_values),
-                                     cmocka_unit_test(sums_of_ints), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(moves),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(norms),
+                                     cmocka_unit_test(softmaxes),
+                                     cmocka_unit_test(exact_sums),
+                                     cmocka_unit_test(sums_of_special_values),
+                                     cmocka_unit_test(sums_of_ints),
+                                     cmocka_unit_test(gathers),
+                                     cmocka_unit_test(losses),
+                                     cmocka_unit_test(moves),
                                      cmocka_unit_test(stores_stay_in_their_row)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

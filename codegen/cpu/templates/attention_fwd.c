@@ -19,7 +19,7 @@ ULY_CONST(int64_t, uly_attention_dh);
 ULY_CONST(int64_t, uly_attention_dv);
 ULY_CONST(int64_t, uly_attention_group); // query heads a kv head
 ULY_CONST(double, uly_attention_scale);
-ULY_CONST(int64_t, uly_attention_dtype);  // of q, k, v and o
+ULY_CONST(int64_t, uly_attention_dtype);     // of q, k, v and o
 ULY_CONST(int32_t, uly_attention_has_score); // 0: the hook is not called
 ULY_CONST(int32_t, uly_attention_has_mask);  // 0: neither mask nor range is called
 ULY_CONST(int32_t, uly_attention_has_sink);

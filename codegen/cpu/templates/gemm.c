@@ -151,8 +151,10 @@ ULY_INLINE void finish_part(const uly_call *call, int part, const uly_gemm_sums 
       for (int64_t lane = 0; lane < ULY_PANEL && (is_whole(part) || lane < r->columns.n); lane += VL) {
         int64_t n = is_whole(part) ? VL : clamp_lanes(r->columns.n - lane), column = r->columns.column + lane;
         vf a0 = vf_load(from + lane), a1 = paired ? vf_load(from + ULY_PANEL + lane) : a0;
-        if (turns) finish_rope(call, part, at, r->columns.column / r->columns.step + lane, n, a0, a1);
-        else store(call, part, at, column, n, epilogue(call, part, at, column, n, a0, a1));
+        if (turns)
+          finish_rope(call, part, at, r->columns.column / r->columns.step + lane, n, a0, a1);
+        else
+          store(call, part, at, column, n, epilogue(call, part, at, column, n, a0, a1));
       }
     }
   }

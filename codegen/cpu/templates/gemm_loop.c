@@ -91,9 +91,12 @@ ULY_INLINE void copy_floats(int64_t dtype, const void *from, int64_t n, float *t
 }
 
 static void copy_terms(int64_t dtype, const void *from, int64_t n, float *to, const void *ahead) {
-  if (dtype == LANE_BF16) copy_floats(LANE_BF16, from, n, to, ahead);
-  else if (dtype == LANE_F16) copy_floats(LANE_F16, from, n, to, ahead);
-  else copy_floats(LANE_F32, from, n, to, ahead);
+  if (dtype == LANE_BF16)
+    copy_floats(LANE_BF16, from, n, to, ahead);
+  else if (dtype == LANE_F16)
+    copy_floats(LANE_F16, from, n, to, ahead);
+  else
+    copy_floats(LANE_F32, from, n, to, ahead);
 }
 
 // Points the rows at terms [k0, k0 + n_k) of x: where one segment holds them, and as f32, in place.
@@ -156,7 +159,8 @@ static void run_panels(const block *t, int64_t k0, int64_t n_k, int64_t panel, i
   for (int64_t i = 0, row = 0, n; i < n_tiles; i++, row += n) {
     n = (t->rows + i) / n_tiles;
     float *to = direct ? t->y + row * t->y_row + panel * ULY_PANEL : c + (waits ? row * n_panels * ULY_PANEL : 0);
-    t->shape->tile(t->x + row, n, &w, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0, next + i / pieces * panel_bytes + i % pieces * piece);
+    t->shape->tile(t->x + row, n, &w, n_panels, n_k, to, direct ? t->y_row : n_panels * ULY_PANEL, k0 > 0,
+                   next + i / pieces * panel_bytes + i % pieces * piece);
     w.kept = w.keep;
     if (!last || direct) continue;
     sums.n_rows = n;

@@ -105,7 +105,8 @@ ULY_INLINE void tile(int source, const float *const *x, int rows, const uly_gemm
   }
 #define CALL(source, rows, vectors)                                                                                                                            \
   case (rows) * 8 + (vectors): tile_##source##_##rows##x##vectors(x, w, panel, n_k, c, c_row, add, ahead); return;
-#define EACH_HEIGHT(F, source, vectors) F(source, 1, vectors) F(source, 2, vectors) F(source, 3, vectors) F(source, 4, vectors) F(source, 5, vectors) F(source, 6, vectors)
+#define EACH_HEIGHT(F, source, vectors)                                                                                                                        \
+  F(source, 1, vectors) F(source, 2, vectors) F(source, 3, vectors) F(source, 4, vectors) F(source, 5, vectors) F(source, 6, vectors)
 #if VL == 16
 #define EACH_TILE(F, source) EACH_HEIGHT(F, source, 1) EACH_HEIGHT(F, source, 2) EACH_HEIGHT(F, source, 3) EACH_HEIGHT(F, source, 4)
 #else
@@ -131,8 +132,10 @@ TILES(WIDE)
 #define ENTRY(name, source)                                                                                                                                    \
   void name(const float *const *x, int64_t n_rows, const uly_gemm_weights *w, int64_t n_panels, int64_t n_k, float *c, int64_t c_row, bool add,                \
             const void *ahead) {                                                                                                                               \
-    if (source != F32 && w->kept) EACH_PANEL(WIDE);                                                                                                            \
-    else EACH_PANEL(source);                                                                                                                                   \
+    if (source != F32 && w->kept)                                                                                                                              \
+      EACH_PANEL(WIDE);                                                                                                                                        \
+    else                                                                                                                                                       \
+      EACH_PANEL(source);                                                                                                                                      \
   }
 ENTRY(uly_gemm_tile_f32, F32)
 ENTRY(uly_gemm_tile_bf16, BF16)

@@ -35,9 +35,12 @@ ULY_INLINE lane_halves halves_load(const void *p, int64_t n) {
 // One lane is stored as such: see uly_memory_store.
 ULY_INLINE void halves_store(void *p, int64_t n, lane_halves h) {
 #if VL == 16
-  if (n == VL) _mm256_storeu_si256(p, h);
-  else if (n == 1) *(uint16_t *)p = (uint16_t)_mm256_extract_epi16(h, 0);
-  else _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), h);
+  if (n == VL)
+    _mm256_storeu_si256(p, h);
+  else if (n == 1)
+    *(uint16_t *)p = (uint16_t)_mm256_extract_epi16(h, 0);
+  else
+    _mm256_mask_storeu_epi16(p, (__mmask16)((1u << n) - 1), h);
 #else
   if (n == VL) {
     _mm_storeu_si128(p, h);
@@ -94,9 +97,12 @@ ULY_INLINE vf lane_load(int64_t dtype, const void *p, int64_t n) {
 }
 
 ULY_INLINE void lane_store(int64_t dtype, void *p, int64_t n, vf x) {
-  if (dtype == LANE_BF16) halves_store(p, n, bf16_narrow(x));
-  else if (dtype == LANE_F16) halves_store(p, n, f16_narrow(x));
-  else vf_store_first(p, n, x);
+  if (dtype == LANE_BF16)
+    halves_store(p, n, bf16_narrow(x));
+  else if (dtype == LANE_F16)
+    halves_store(p, n, f16_narrow(x));
+  else
+    vf_store_first(p, n, x);
 }
 
 #endif

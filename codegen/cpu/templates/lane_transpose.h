@@ -23,14 +23,11 @@
     }
 
 // Row i, lane l becomes row l, lane i.
-ULY_INLINE void lane_exchange(vf r[VL]) {
+ULY_INLINE void lane_exchange(vf r[VL]){
 #if VL == 16
-  ULY_EXCHANGE(r, 8)
+    ULY_EXCHANGE(r, 8)
 #endif
-  ULY_EXCHANGE(r, 4)
-  ULY_EXCHANGE(r, 2)
-  ULY_EXCHANGE(r, 1)
-}
+        ULY_EXCHANGE(r, 4) ULY_EXCHANGE(r, 2) ULY_EXCHANGE(r, 1)}
 
 // to[c][i] = from[i][c] · factor[c] + 0 for i < n_rows and c < n_columns, at most VL each, from and to dtypes that are constants. from[i] is a pointer for every i < VL;
 // what it points to past n_columns is not read.

@@ -80,8 +80,7 @@ ULY_INLINE void copy_dims(const copy *c, bool stream) {
         char *to = c->to + i0 * t[0] + i1 * t[1] + i2 * t[2];
         for (int64_t i3 = 0; i3 < n[3]; i3++)
           for (int64_t i4 = 0; i4 < n[4]; i4++)
-            for (int64_t i5 = 0; i5 < n[5]; i5++)
-              copy_run(to + i3 * t[3] + i4 * t[4] + i5 * t[5], from + i3 * f[3] + i4 * f[4] + i5 * f[5], c->bytes, stream);
+            for (int64_t i5 = 0; i5 < n[5]; i5++) copy_run(to + i3 * t[3] + i4 * t[4] + i5 * t[5], from + i3 * f[3] + i4 * f[4] + i5 * f[5], c->bytes, stream);
       }
 }
 
@@ -95,8 +94,8 @@ __attribute__((noinline)) static void copy_box(const side *from, int64_t p, cons
 
 ULY_KERNEL(uly_kernel_move) {
   const int64_t *const *v = call->val;
-  const side from = {&call->op[ULY_MOVE_SRC], v[ULY_MOVE_SRC_EACH][0], v + ULY_MOVE_SRC_0,         v[ULY_MOVE_SRC_OFFSET],
-                     v[ULY_MOVE_SRC_FIRST],   v[ULY_MOVE_SRC_COUNT],   v[ULY_MOVE_SRC_DIM][0],     v[ULY_MOVE_SRC_BASE][0]};
+  const side from = {&call->op[ULY_MOVE_SRC], v[ULY_MOVE_SRC_EACH][0], v + ULY_MOVE_SRC_0,     v[ULY_MOVE_SRC_OFFSET],
+                     v[ULY_MOVE_SRC_FIRST],   v[ULY_MOVE_SRC_COUNT],   v[ULY_MOVE_SRC_DIM][0], v[ULY_MOVE_SRC_BASE][0]};
   const side to = {&call->op[ULY_MOVE_DST], v[ULY_MOVE_DST_EACH][0], v + ULY_MOVE_DST_0,     v[ULY_MOVE_DST_OFFSET],
                    v[ULY_MOVE_DST_FIRST],   v[ULY_MOVE_DST_COUNT],   v[ULY_MOVE_DST_DIM][0], 0};
   const int64_t bytes = val(call, ULY_MOVE_BYTES);

@@ -22,8 +22,8 @@ typedef double vd __attribute__((vector_size(VL * 8), aligned(8)));
 typedef int64_t vl __attribute__((vector_size(VL * 8), aligned(8)));
 
 #define ULY_INLINE static inline __attribute__((always_inline))
-#define ULY_KERNEL(name)                                                                                               \
-  void name(const uly_call *call);                                                                                     \
+#define ULY_KERNEL(name)                                                                                                                                       \
+  void name(const uly_call *call);                                                                                                                             \
   void name(const uly_call *call)
 
 // A number fixed when the kernel is specialised: an external constant without a definition, so that the optimiser cannot assume its value earlier.
