@@ -70,6 +70,11 @@ static bool linear_weight(uly_call_site *call, uly_dim in) {
     return false;
   }
   if (!uly_call_rank(call, LINEAR_WEIGHT, 2, 2) || !uly_call_float_tensor(call, LINEAR_WEIGHT)) return false;
+  if (!uly_dim_is_const(w->type.dims[0])) {
+    uly_str text = uly_shape_text(c, &w->type);
+    ULY_CHECK_ERROR(c, call->scope, call->locs[LINEAR_WEIGHT], ULY_D(WEIGHT_OPEN), ULY_STR_ARG(text));
+    return false;
+  }
   if (!uly_dim_equal(w->type.dims[1], in) || (has_n && !uly_dim_equal(w->type.dims[0], uly_dim_const(n)))) {
     uly_str text = uly_shape_text(c, &w->type), wanted = uly_dim_text(c, has_n ? uly_dim_const(n) : w->type.dims[0]), width = uly_dim_text(c, in);
     ULY_CHECK_ERROR(c, call->scope, call->locs[LINEAR_WEIGHT], ULY_D(WEIGHT_SHAPE), ULY_STR_ARG(text), ULY_STR_ARG(wanted), ULY_STR_ARG(width));
@@ -108,23 +113,6 @@ static bool const_last_dim(uly_call_site *call, uly_dim *out) {
   return false;
 }
 
-// Whether |value| is computed from parameters and constants alone. Chains of more than a few operations are taken for others.
-static bool is_constant(uly_graph_value *value) {
-  enum { MOST = 64 };
-  uly_graph_value *seen[MOST] = {value};
-  int32_t n = 1;
-  for (int32_t i = 0; i < n; i++) {
-    if (seen[i]->op == ULY_OP_INPUT || seen[i]->op == ULY_OP_BODY_ARG) return false;
-    for (int32_t j = 0; j < seen[i]->n_operands; j++) {
-      int32_t k = 0;
-      while (k < n && seen[k] != seen[i]->operands[j]) k++;
-      if (k == MOST) return false;
-      if (k == n) seen[n++] = seen[i]->operands[j];
-    }
-  }
-  return true;
-}
-
 uly_value uly_build_linear(uly_call_site *call) {
   uly_dim in;
   bool has_bias;
@@ -134,7 +122,6 @@ uly_value uly_build_linear(uly_call_site *call) {
   type.dims[type.rank - 1] = call->args[LINEAR_WEIGHT].u.tensor->type.dims[0];
   if (!vector_or_flag(call, LINEAR_X, LINEAR_BIAS, LINEAR_NAME, "bias", type.dims[type.rank - 1], false, &has_bias)) return uly_poison();
   uly_graph_value *operands[3] = {x, call->args[LINEAR_WEIGHT].u.tensor, has_bias ? call->args[LINEAR_BIAS].u.tensor : NULL};
-  if (!is_constant(operands[1])) uly_check_unsupported(call->c, call->locs[LINEAR_WEIGHT], "a linear layer whose weight depends on the input");
   return uly_build_tensor(uly_build_value(call->c, ULY_OP_LINEAR, call->ast->loc, &type, operands, has_bias ? 3 : 2), call->args[LINEAR_X].weak);
 }
 

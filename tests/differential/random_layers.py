@@ -15,7 +15,7 @@ def alike(v, x):
 def linear_text(b, x, n, bias=None):
     k = x.dims[-1]
     bias = b.rng.random() < 0.4 if bias is None else bias
-    made = b.find(lambda v: v.weight and alike(v, x) and v.dims == (n, k) and v.mag < 4)  # of parameters: one of the input has no code
+    made = b.find(lambda v: alike(v, x) and v.dims == (n, k) and v.mag < 4)
     kind = b.rng.randrange(10)
     if kind == 0 and made:
         return f"linear({x.name}, weight = {b.use(b.rng.choice(made)).name}{f', bias = {param(b, (n,))}' if bias else ''})"
@@ -28,6 +28,9 @@ def linear_text(b, x, n, bias=None):
         return f"linear({x.name}, {n}, bias = {b.use(b.rng.choice(vectors)).name}, name = {b.param()})"
     if kind == 4:
         return f"linear({x.name}, weight = {param(b, (n, k), b.float_type())}, bias = 0.5 * {param(b, (n,), b.float_type())})"
+    terms = b.find(lambda v: alike(v, x) and v.dims == (k,) and v.mag < 2)
+    if kind == 5 and terms:
+        return f"linear({x.name}, weight = {param(b, (n, k), b.float_type())} * {b.use(b.rng.choice(terms)).name})"
     return f"linear({x.name}, {n}, name = {b.param()}{', bias = true' if bias else ''})"
 
 
