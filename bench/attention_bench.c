@@ -1,6 +1,6 @@
 // Times attention forward: best whole run of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate. Only the pairs
 // that the mask allows are counted.
-//   attention_bench [threads=1] [level=v4|v3] [s=4096] [heads=1] [ms=500] [layout=dense|message] [dtype=f32|bf16|f16] [kind=64_0 …]
+//   attention_bench [threads=1] [level=amx|v4|v3] [s=4096] [heads=1] [ms=500] [layout=dense|message] [dtype=f32|bf16|f16] [kind=64_0 …]
 // One line a kind: width, mask, GFLOP/s and share of the peak, for the best whole run and for the sum of every item's best time; with another dtype its rate over
 // that of f32, which runs in turns with it.
 #include "bench/attention_kernels.h"
@@ -14,6 +14,7 @@
 #include "bench/kernel_pool.h"
 #include "bench/rank_timing.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/features.h"
 #include "runtime/kernel_abi.h"
 
 // ---- problems ----------------------------------------------------------------------------------------------------------------------------------------
@@ -108,6 +109,8 @@ static void read_option(options *o, const char *text) {
     o->level = &attention_level_v3;
   else if (!strcmp(text, "level=v4"))
     o->level = &attention_level_v4;
+  else if (!strcmp(text, "level=amx"))
+    o->level = &attention_level_amx;
   else if (!strncmp(text, "s=", 2))
     o->s = atoll(text + 2);
   else if (!strncmp(text, "heads=", 6))
@@ -130,7 +133,14 @@ static void read_option(options *o, const char *text) {
 }
 
 int main(int argc, char **argv) {
-  options o = {.level = __builtin_cpu_supports("avx512f") ? &attention_level_v4 : &attention_level_v3, .threads = 1, .s = 4096, .heads = 1, .seconds = 0.5};
+  const uint32_t features = uly_cpu_features();
+  options o = {.level = features & ULY_CPU_AMX      ? &attention_level_amx
+                        : features & ULY_CPU_AVX512 ? &attention_level_v4
+                                                    : &attention_level_v3,
+               .threads = 1,
+               .s = 4096,
+               .heads = 1,
+               .seconds = 0.5};
   for (int i = 1; i < argc; i++) read_option(&o, argv[i]);
   if (o.threads < 1 || o.threads > POOL_MAX_THREADS || o.s < 1 || o.heads < 1) {
     fprintf(stderr, "attention_bench: 1 to %d threads, s and heads at least 1\n", POOL_MAX_THREADS);

@@ -49,6 +49,9 @@ __attribute__((always_inline)) int32_t uly_hook_attention_range(const uly_call *
 #else
 #include "codegen/cpu/templates/lane_math.h"
 
+#define X(width, causal, dtype) void JOIN(uly_attention, width, causal, dtype, v4)(const uly_call *call);
+ATTENTION_KINDS(X)
+#undef X
 #define X(width, causal, dtype) void JOIN(uly_attention, width, causal, dtype, ULY_LEVEL)(const uly_call *call);
 ATTENTION_KINDS(X)
 #undef X
@@ -67,7 +70,12 @@ static double fma_loop(int64_t n) {
 
 #define LEVEL_(level) attention_level_##level
 #define LEVEL(level) LEVEL_(level)
+#ifdef __AMX_BF16__ // all but bf16 is its base's
+#define BASE v4
+#else
+#define BASE ULY_LEVEL
+#endif
 #define X(width, causal, dtype) JOIN(uly_attention, width, causal, dtype, ULY_LEVEL),
-const attention_level LEVEL(ULY_LEVEL) = {TEXT(ULY_LEVEL), {ATTENTION_KINDS(X)}, fma_loop};
-#undef X
+#define Y(width, causal, dtype) JOIN(uly_attention, width, causal, dtype, BASE),
+const attention_level LEVEL(ULY_LEVEL) = {TEXT(ULY_LEVEL), {ATTENTION_KINDS_OF(Y, f32) ATTENTION_KINDS_OF(X, bf16) ATTENTION_KINDS_OF(Y, f16)}, fma_loop};
 #endif

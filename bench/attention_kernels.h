@@ -19,6 +19,6 @@ typedef struct attention_level {
   uly_kernel kernel[N_ATTENTION_KINDS];
   double (*fma_loop)(int64_t n); // returns operations done
 } attention_level;
-extern const attention_level attention_level_v3, attention_level_v4;
+extern const attention_level attention_level_v3, attention_level_v4, attention_level_amx;
 
 #endif

@@ -43,7 +43,9 @@ static void *run_worker(void *argument) {
   uint32_t n = code->n_kernels * code->n_levels;
   for (uint32_t i; w->status == ULY_OK && (i = atomic_fetch_add(&w->work->next, 1)) < n;) {
     uint32_t kernel = i / code->n_levels, level = i % code->n_levels;
-    w->status = uly_object_compile(w->arena, w->work->program->kernels[kernel], code->symbols[kernel][level], code->levels[level], w->work->object,
+    if (level && code->symbols[kernel][level] == code->symbols[kernel][level - 1]) continue;
+    const uly_kernel_desc *desc = w->work->program->kernels[kernel];
+    w->status = uly_object_compile(w->arena, desc, code->symbols[kernel][level], uly_object_level(desc, code->levels[level]), w->work->object,
                                    &code->objects[i], w->error, sizeof w->error);
   }
   if (added) sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
@@ -71,7 +73,13 @@ static uly_status compile_kernels(work *w, worker *workers, int n_threads, uly_t
   return ULY_OK;
 }
 
-static uly_status choose_levels(const char *march, uly_code *code, uly_text *error) {
+static bool any_gains(const uly_program *p, const uly_cpu_level *level) {
+  for (uint32_t k = 0; k < p->n_kernels; k++)
+    if (uly_object_level(p->kernels[k], level) == level) return true;
+  return false;
+}
+
+static uly_status choose_levels(const char *march, const uly_program *p, uly_code *code, uly_text *error) {
   bool taken[ULY_MAX_LEVELS] = {false};
   uly_str names[ULY_MAX_LEVELS];
   for (int l = 0; l < uly_n_cpu_levels; l++) names[l] = uly_str_of(uly_cpu_levels[l].name);
@@ -90,7 +98,7 @@ static uly_status choose_levels(const char *march, uly_code *code, uly_text *err
     at += n + (at[n] == ',');
   }
   for (int l = 0; l < uly_n_cpu_levels; l++)
-    if (!march || !*march || taken[l]) code->levels[code->n_levels++] = &uly_cpu_levels[l];
+    if (march && *march ? taken[l] : any_gains(p, &uly_cpu_levels[l])) code->levels[code->n_levels++] = &uly_cpu_levels[l];
   return ULY_OK;
 }
 
@@ -99,16 +107,22 @@ static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code)
   code->objects = ULY_NEW_ARRAY(arena, uly_code_bytes, p->n_kernels * code->n_levels + 1);
   code->symbols = uly_arena_alloc(arena, sizeof *code->symbols * (p->n_kernels + 1));
   for (uint32_t k = 0; k < p->n_kernels; k++)
-    for (uint32_t l = 0; l < code->n_levels; l++)
-      code->symbols[k][l] = uly_str_format(arena, "k%u_%s.%s", k, uly_kernel_kind_name(p->kernels[k]->kind), code->levels[l]->name).ptr;
+    for (uint32_t l = 0; l < code->n_levels; l++) {
+      const uly_cpu_level *own = uly_object_level(p->kernels[k], code->levels[l]);
+      bool shared = l > 0 && own == code->levels[l - 1];
+      code->symbols[k][l] = shared ? code->symbols[k][l - 1] : uly_str_format(arena, "k%u_%s.%s", k, uly_kernel_kind_name(p->kernels[k]->kind), own->name).ptr;
+    }
 }
 
 // What kernels of the levels call.
 static void add_support(uly_arena *arena, uly_code *code) {
   enum { MAX_SUPPORT = 16 };
   uly_code_bytes *support = ULY_NEW_ARRAY(arena, uly_code_bytes, MAX_SUPPORT * code->n_levels);
-  for (uint32_t l = 0; l < code->n_levels; l++)
-    for (int i = 0; i < MAX_SUPPORT && uly_object_support(code->levels[l], i, &support[code->n_more]); i++) code->n_more++;
+  for (uint32_t l = 0; l < code->n_levels; l++) {
+    const uly_cpu_level *base = uly_object_base(code->levels[l]);
+    if (l > 0 && base == code->levels[l - 1]) continue;
+    for (int i = 0; i < MAX_SUPPORT && uly_object_support(base, i, &support[code->n_more]); i++) code->n_more++;
+  }
   code->more = support;
 }
 
@@ -145,7 +159,7 @@ uly_status uly_codegen_write(const uly_program *program, const uly_codegen_optio
   if (!options) options = &usual;
   worker workers[MAX_THREADS];
   uly_code code = {0};
-  ULY_TRY(choose_levels(options->march, &code, error));
+  ULY_TRY(choose_levels(options->march, program, &code, error));
   name_kernels(program->arena, program, &code);
   add_support(program->arena, &code);
   work w = {.program = program, .object = &options->object, .code = &code};

@@ -53,7 +53,7 @@ static void add_system(uly_driver *d) {
 
 static bool add_processor(uly_driver *d) {
   static const uly_level levels[] = {
-#define LEVEL(id, name, lanes, features) {name, features, 0},
+#define LEVEL(id, name, lanes, features, base) {name, features, 0},
 #include "codegen/cpu/levels.def"
   };
   char features[160];

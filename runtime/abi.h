@@ -303,7 +303,14 @@ typedef struct uly_level {
   uint32_t features;  // bit set of uly_cpu_feature: all needed
   uint32_t pad;
 } uly_level;
-typedef enum uly_cpu_feature { ULY_CPU_AVX2 = 1, ULY_CPU_FMA = 2, ULY_CPU_AVX512 = 4 /* F, BW, CD, DQ, VL */, ULY_CPU_F16C = 8, ULY_CPU_BMI2 = 16 } uly_cpu_feature;
+typedef enum uly_cpu_feature {
+  ULY_CPU_AVX2 = 1,
+  ULY_CPU_FMA = 2,
+  ULY_CPU_AVX512 = 4, // F, BW, CD, DQ, VL
+  ULY_CPU_F16C = 8,
+  ULY_CPU_BMI2 = 16,
+  ULY_CPU_AMX = 32 // tiles of bf16, which the kernel lets this process use, and what else Sapphire Rapids has
+} uly_cpu_feature;
 
 // Also stands, byte for byte, as the descriptor of the ELF note (name "ulyc", type ULY_NOTE_TYPE), where the loader reads it before it maps the file.
 typedef struct uly_note {

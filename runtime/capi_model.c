@@ -161,6 +161,16 @@ ulyrt_status ulyrt_model_set_param(ulyrt_model *m, const char *name, const ulyrt
   return uly_capi_error(error, &e, status);
 }
 
+ulyrt_status ulyrt_model_pack(ulyrt_model *m, int32_t entry, int32_t threads, ulyrt_error *error) {
+  uly_error e;
+  if (!m) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "ulyrt_model_pack: the model is NULL");
+  if (entry < 0 || (uint32_t)entry >= m->loaded->tables.n_entries)
+    return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "ulyrt_model_pack: the model has no entry %d", entry);
+  if (threads < 0 || threads > 4096) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "ulyrt_model_pack: %d threads, at most 4096", threads);
+  uly_status status = uly_loaded_pack(m->loaded, (uint32_t)entry, threads, &e);
+  return uly_capi_error(error, &e, status);
+}
+
 ulyrt_status ulyrt_model_seed_params(ulyrt_model *m, uint64_t seed, ulyrt_error *error) {
   uly_error e;
   if (!m) return uly_capi_fail(error, ULY_INVALID_ARGUMENT, "ulyrt_model_seed_params: the model is NULL");

@@ -127,8 +127,8 @@ enum uly_attention_val {
 // uly_attention_scratch(Dh, Dv) bytes.
 enum { ULY_ATTENTION_ITEM_ROWS = 288 /* whole panels of 24 and of 32 */, ULY_ATTENTION_KEY_BLOCK = 128 };
 static inline int64_t uly_attention_scratch(int64_t dh, int64_t dv) {
-  const int64_t rows = ULY_ATTENTION_ITEM_ROWS + 64, keys = ULY_ATTENTION_KEY_BLOCK + 8, wide = dv + 8; // rounded up to tiles
-  return 4 * (rows * (dh + wide + 4) + keys * (dh + wide + 64)) + 4096;
+  const int64_t rows = ULY_ATTENTION_ITEM_ROWS + 64, keys = ULY_ATTENTION_KEY_BLOCK + 8, deep = dh + 32, wide = dv + 16; // rounded up to tiles
+  return 4 * (rows * (deep + wide + 4) + keys * (deep + wide + 64)) + 4096;
 }
 
 // ---- ROWS -----------------------------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/env.h"
+#include "runtime/base/features.h"
 #include "runtime/base/pages.h"
+#include "runtime/devices/device.h"
 #include "runtime/poison.h"
 #include "runtime/watch.h"
 
@@ -140,4 +143,15 @@ void uly_loaded_release(uly_loaded *loaded) {
   pthread_mutex_lock(&loaded->mutex);
   loaded->n_binds--;
   pthread_mutex_unlock(&loaded->mutex);
+}
+
+uly_status uly_loaded_pack(uly_loaded *loaded, uint32_t entry, int threads, uly_error *error) {
+  const uly_device_ops *ops;
+  uly_device *device;
+  ULY_TRY(uly_device_find(uly_env_text(ULY_ENV_DEVICE), error, &ops));
+  ULY_TRY(ops->create(threads > 0 ? threads : uly_cpu_cores(), 1, error, &device));
+  uly_status status = uly_loaded_hold(loaded, entry, device, loaded->level, &(uly_watcher){0}, error);
+  uly_loaded_release(loaded);
+  ops->destroy(device);
+  return status;
 }

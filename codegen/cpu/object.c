@@ -14,7 +14,11 @@ static const char *const usual_passes =
     "instcombine<no-verify-fixpoint>,dse,simplifycfg,adce),globaldce";
 
 const uly_cpu_level uly_cpu_levels[] = {
-#define LEVEL(id, name, lanes, features) {name, lanes, features},
+#define LEVEL(id, name, lanes, features, base) {name, lanes, features, base},
+#include "codegen/cpu/levels.def"
+};
+enum {
+#define LEVEL(id, name, lanes, features, base) LEVEL_##id,
 #include "codegen/cpu/levels.def"
 };
 const int uly_n_cpu_levels = (int)(sizeof uly_cpu_levels / sizeof *uly_cpu_levels);
@@ -27,6 +31,19 @@ static const char *const support_names[] = {
 #define SUPPORT(name) #name,
 #include "codegen/kernels.def"
 };
+
+const uly_cpu_level *uly_object_base(const uly_cpu_level *level) {
+  for (int l = 0; l < uly_n_cpu_levels; l++)
+    if (strcmp(uly_cpu_levels[l].name, level->base) == 0) return &uly_cpu_levels[l];
+  return level;
+}
+
+const uly_cpu_level *uly_object_level(const uly_kernel_desc *desc, const uly_cpu_level *level) {
+#define GAIN(id, kind_, when)                                                                                                                                  \
+  if (level == &uly_cpu_levels[LEVEL_##id] && desc->kind == ULY_KERNEL_##kind_ && (when)) return level;
+#include "codegen/kernels.def"
+  return uly_object_base(level);
+}
 
 static bool find_embedded(const char *name, const char *level, uly_code_bytes *out) {
   for (const uly_embedded *e = uly_embedded_files; e->name; e++) {

@@ -9,9 +9,15 @@ typedef struct uly_cpu_level {
   const char *name; // "x86-64-v3"
   int lanes;
   uint32_t features;
+  const char *base; // the level whose code most kernels run, "" without
 } uly_cpu_level;
 extern const uly_cpu_level uly_cpu_levels[]; // levels.def
 extern const int uly_n_cpu_levels;
+
+// The level whose code a kernel runs at |level|: the level itself, or its base.
+const uly_cpu_level *uly_object_level(const uly_kernel_desc *desc, const uly_cpu_level *level);
+// |level|'s base, itself without one.
+const uly_cpu_level *uly_object_base(const uly_cpu_level *level);
 
 typedef struct uly_code_bytes {
   const void *ptr;

@@ -7,6 +7,25 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Tiles are state that a process must ask the kernel for, once.
+static bool may_use_tiles(void) {
+  enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; // of arch_prctl, Linux 5.16
+  return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+// Sapphire Rapids: all of its vector instructions, as its code may have any.
+static bool has_tiles(void) {
+  const uint32_t b7 = bit_AVX512IFMA,
+                 c7 = bit_AVX512VBMI | bit_AVX512VBMI2 | bit_GFNI | bit_VAES | bit_VPCLMULQDQ | bit_AVX512VNNI | bit_AVX512BITALG | bit_AVX512VPOPCNTDQ;
+  const uint32_t d7 = bit_AMX_TILE | bit_AMX_BF16 | bit_AVX512FP16, a71 = bit_AVXVNNI | bit_AVX512BF16;
+  uint32_t a, b, c, d;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & b7) != b7 || (c & c7) != c7 || (d & d7) != d7) return false;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & a71) == a71 && may_use_tiles();
+}
 
 uint32_t uly_cpu_features(void) {
   uint32_t a, b, c, d, features = 0;
@@ -18,6 +37,7 @@ uint32_t uly_cpu_features(void) {
     features |= ULY_CPU_AVX512;
   if ((features & ULY_CPU_AVX2) && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) features |= ULY_CPU_F16C;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_BMI2) features |= ULY_CPU_BMI2;
+  if ((features & ULY_CPU_AVX512) && has_tiles()) features |= ULY_CPU_AMX;
   return features;
 }
 #else
@@ -28,7 +48,8 @@ void uly_cpu_describe(uint32_t features, char *out, size_t bytes) {
   static const struct {
     uint32_t bit;
     const char *name;
-  } rows[] = {{ULY_CPU_AVX2, "AVX2"}, {ULY_CPU_FMA, "FMA"}, {ULY_CPU_AVX512, "AVX-512 F, BW, CD, DQ, VL"}, {ULY_CPU_F16C, "F16C"}, {ULY_CPU_BMI2, "BMI2"}};
+  } rows[] = {{ULY_CPU_AVX2, "AVX2"}, {ULY_CPU_FMA, "FMA"},   {ULY_CPU_AVX512, "AVX-512 F, BW, CD, DQ, VL"},
+              {ULY_CPU_F16C, "F16C"}, {ULY_CPU_BMI2, "BMI2"}, {ULY_CPU_AMX, "AMX"}};
   size_t at = 0;
   out[0] = 0;
   for (size_t i = 0; i < sizeof rows / sizeof *rows && at < bytes; features &= ~rows[i++].bit)

@@ -139,8 +139,9 @@ def main():
             sizes = " ".join(f"{k}={v}" for k, v in c.sizes.items())
             lines.append(f"{path}.so {c.name} {sizes}")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        # Bits depend on the CPU level, so one level is enough for a spec; they take turns where the CPU has both.
-        levels = ["x86-64-v3", "x86-64-v4"] if "avx512f" in open("/proc/cpuinfo").read() else ["x86-64-v3"]
+        # Bits depend on the CPU level, so one level is enough for a spec; they take turns.
+        flags = open("/proc/cpuinfo").read().split()
+        levels = ["x86-64-v3"] + ["x86-64-v4"] * ("avx512f" in flags) + ["x86-64-v4,sapphirerapids"] * ("amx_bf16" in flags)
         compile_one = lambda job: subprocess.run([ulyc, job[1] + ".spec", "-o", job[1] + ".so", f"--march={levels[job[0] % len(levels)]}"], capture_output=True, text=True)
         results = pool.map(compile_one, enumerate(jobs))
         for path, done in zip(jobs, results):

@@ -1,4 +1,4 @@
-// Compiled once a level, with -DULY_LEVEL=v3 or v4; and once more with -DSPECIAL, which gives the constants values as a compiled model does.
+// Compiled once a level, with -DULY_LEVEL=v3, v4 or amx; and once more with -DSPECIAL, which gives the constants values as a compiled model does.
 #include "tests/numerics/attention_native.h"
 
 #include <math.h>

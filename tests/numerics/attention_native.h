@@ -16,6 +16,7 @@ void attention_native_set(const attention_constants *constants);
 
 void attention_native_v3(const uly_call *call);
 void attention_native_v4(const uly_call *call);
+void attention_native_amx(const uly_call *call); // bf16 alone
 
 // With a mask and LSE, without score and sink.
 enum { ATTENTION_SPECIAL_DH = 40, ATTENTION_SPECIAL_DV = 24, ATTENTION_SPECIAL_GROUP = 2 };

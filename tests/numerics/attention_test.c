@@ -11,23 +11,36 @@
 
 #include <cmocka.h>
 
+#include "runtime/base/dtype.h"
+#include "runtime/base/features.h"
 #include "tests/numerics/attention_case.h"
 
 enum { N_PROBLEMS = 700, N_BITS = 60, BITS_TRIALS = 12 };
 
 typedef struct level {
   const char *name;
-  uly_kernel kernel, special;
+  uly_kernel kernel, special; // special: may be absent
+  bool tiles;                 // bf16 alone, and P rounded to it
 } level;
+enum { MAX_LEVELS = 3 };
 
 static int find_levels(level *out) {
   int n = 0;
-  out[n++] = (level){"x86-64-v3", attention_native_v3, attention_special_v3};
+  out[n++] = (level){"x86-64-v3", attention_native_v3, attention_special_v3, false};
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    out[n++] = (level){"x86-64-v4", attention_native_v4, attention_special_v4};
+    out[n++] = (level){"x86-64-v4", attention_native_v4, attention_special_v4, false};
   else
     print_message("no AVX-512 here: x86-64-v4 is not tested\n");
+  if (uly_cpu_features() & ULY_CPU_AMX)
+    out[n++] = (level){"sapphirerapids", attention_native_amx, NULL, true};
+  else
+    print_message("no AMX here: sapphirerapids is not tested\n");
   return n;
+}
+
+static attention_spec for_level(const level *at, attention_spec p) {
+  if (at->tiles) p.dtype = ULY_BF16;
+  return p;
 }
 
 static int64_t pick(uint64_t *seed, const int64_t *from, int n) { return from[uly_bits_range(seed, 0, n - 1)]; }
@@ -80,16 +93,17 @@ static void describe(const char *what, const attention_spec *p, const char *name
               p->score, p->ranges, p->sink, p->plant);
 }
 
-static bool within(const attention_spec *p, const attention_error *e) {
-  const double sharp = p->spread > 1 ? 8 : 1, rounding = p->dtype == ULY_F32 ? 0 : uly_dtype_get(p->dtype)->tolerance * e->largest;
+static bool within(const level *at, const attention_spec *p, const attention_error *e) {
+  const double sharp = p->spread > 1 ? 8 : 1, once = p->dtype == ULY_F32 ? 0 : uly_dtype_get(p->dtype)->tolerance * e->largest;
+  const double rounding = at->tiles ? 2 * once : once;
   return e->n_nan_wrong == 0 && e->worst <= 2 * e->naive_worst + sharp * 0x1p-20 + rounding && (!p->lse || e->lse_worst <= sharp * 2e-6);
 }
 
 static void test_against_float64(void **state) {
   (void)state;
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
-  double squares[2] = {0}, naive_squares[2] = {0};
+  double squares[MAX_LEVELS] = {0}, naive_squares[MAX_LEVELS] = {0};
   int wrong = 0;
   for (uint64_t seed = 0; seed < N_PROBLEMS; seed++) {
     const attention_spec p = draw(seed);
@@ -97,10 +111,11 @@ static void test_against_float64(void **state) {
     attention_case_solve(&c);
     float *out = results(&p);
     for (int i = 0; i < n_levels; i++) {
+      if (levels[i].tiles && p.dtype != ULY_BF16) continue;
       attention_case_run(&c, levels[i].kernel, NULL, out);
       const attention_error e = attention_case_compare(&c, out);
       if (p.dtype == ULY_F32) squares[i] += e.squares, naive_squares[i] += e.naive_squares;
-      if (within(&p, &e)) continue;
+      if (within(&levels[i], &p, &e)) continue;
       describe("error too large", &p, levels[i].name);
       print_error("  worst %.3g, naive %.3g, LSE %.3g, NaN or Inf wrong %lld of %lld\n", e.worst, e.naive_worst, e.lse_worst, (long long)e.n_nan_wrong,
                   (long long)e.n);
@@ -111,6 +126,7 @@ static void test_against_float64(void **state) {
   }
   assert_int_equal(wrong, 0);
   for (int i = 0; i < n_levels; i++) {
+    if (levels[i].tiles) continue;
     print_message("%s: rms error %.2f times that of a naive f32 version\n", levels[i].name, sqrt(squares[i] / naive_squares[i]));
     assert_true(squares[i] <= 4 * naive_squares[i]);
   }
@@ -119,16 +135,17 @@ static void test_against_float64(void **state) {
 // The plan of tiles changes no bit: exact ranges, none at all, and some.
 static void test_ranges_are_free(void **state) {
   (void)state;
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
   int different = 0;
   for (uint64_t seed = 0; seed < N_PROBLEMS; seed += 5) {
-    attention_spec p = draw(seed);
+    const attention_spec drawn = draw(seed);
+    attention_spec p = drawn;
     if (p.mask == MASK_FULL) continue;
     const size_t bytes = (size_t)(p.s * p.h * p.b * (p.dv + 1)) * sizeof(float);
     float *first = results(&p), *other = results(&p);
     for (int i = 0; i < n_levels; i++)
-      for (p.ranges = 0; p.ranges < N_RANGES; p.ranges++) {
+      for (p = for_level(&levels[i], drawn), p.ranges = 0; p.ranges < N_RANGES; p.ranges++) {
         attention_case c = attention_case_create(&p);
         attention_case_run(&c, levels[i].kernel, NULL, p.ranges ? other : first);
         attention_case_destroy(&c);
@@ -144,7 +161,7 @@ static void test_ranges_are_free(void **state) {
 // Constants folded into the code change no bit.
 static void test_specialised(void **state) {
   (void)state;
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
   for (uint64_t seed = 0; seed < 60; seed++) {
     attention_spec p = draw(seed);
@@ -156,6 +173,7 @@ static void test_specialised(void **state) {
     attention_case c = attention_case_create(&p);
     assert_true(c.scale == ATTENTION_SPECIAL_SCALE);
     for (int i = 0; i < n_levels; i++) {
+      if (!levels[i].special) continue;
       attention_case_run(&c, levels[i].kernel, NULL, native);
       attention_case_run(&c, levels[i].special, NULL, special);
       if (memcmp(native, special, bytes)) describe("bits depend on constants being known", &p, levels[i].name);
@@ -178,12 +196,12 @@ static void run_subject(void *user, const uly_bits_variant *variant, void *out) 
 
 static void test_bits(void **state) {
   (void)state;
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
   int different = 0;
   for (uint64_t seed = 0; seed < N_BITS; seed++)
     for (int i = 0; i < n_levels; i++) {
-      attention_spec p = draw(seed * 31 + 5);
+      attention_spec p = for_level(&levels[i], draw(seed * 31 + 5));
       p.plant &= PLANT_NAN;
       p.n_outputs = p.n_outputs == 1 ? 1 : 3;
       if (seed % 2) p.s += 300; // several items a head
@@ -226,7 +244,7 @@ static void test_far_offsets(void **state) {
   enum { S = 17, B = 2, W = 8 };
   const int64_t row = (int64_t)1 << 29, batch = (int64_t)1 << 34;
   const size_t bytes = (size_t)(2 * batch) * 4;
-  float *tensor[5];
+  void *tensor[5];
   for (int i = 0; i < 5; i++) {
     tensor[i] = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (tensor[i] == MAP_FAILED) {
@@ -234,13 +252,14 @@ static void test_far_offsets(void **state) {
       skip();
     }
   }
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
-  for (int64_t s = 0; s < S; s++)
-    for (int64_t b = 0; b < B; b++)
-      for (int64_t d = 0; d < W; d++)
-        for (int i = 0; i < 3; i++) tensor[i][s * row + b * batch + d] = i == 2 ? (float)(s + 100 * b) : s == d ? 100.0f : 0.0f;
   for (int i = 0; i < n_levels; i++) {
+    const uly_dtype dtype = levels[i].tiles ? ULY_BF16 : ULY_F32;
+    for (int64_t s = 0; s < S; s++)
+      for (int64_t b = 0; b < B; b++)
+        for (int64_t d = 0; d < W; d++)
+          for (int t = 0; t < 3; t++) uly_dtype_store(dtype, tensor[t], s * row + b * batch + d, t == 2 ? (double)(s + 100 * b) : s == d ? 100 : 0);
     bare_call c = {.p = {[ULY_ATTENTION_Q] = tensor[0],
                          [ULY_ATTENTION_K] = tensor[1],
                          [ULY_ATTENTION_V] = tensor[2],
@@ -250,16 +269,16 @@ static void test_far_offsets(void **state) {
     v[ULY_ATTENTION_S] = v[ULY_ATTENTION_T] = S, v[ULY_ATTENTION_B] = B, v[ULY_ATTENTION_H] = 1;
     v[ULY_ATTENTION_Q_S] = v[ULY_ATTENTION_K_S] = v[ULY_ATTENTION_V_S] = v[ULY_ATTENTION_O_S] = v[ULY_ATTENTION_L_S] = row;
     v[ULY_ATTENTION_Q_B] = v[ULY_ATTENTION_K_B] = v[ULY_ATTENTION_V_B] = v[ULY_ATTENTION_O_B] = v[ULY_ATTENTION_L_B] = batch;
-    run_bare(&c, levels[i].kernel, B, &(attention_constants){.dh = W, .dv = W, .group = 1, .scale = 1, .has_lse = 1});
+    run_bare(&c, levels[i].kernel, B, &(attention_constants){.dh = W, .dv = W, .group = 1, .dtype = dtype, .scale = 1, .has_lse = 1});
     for (int64_t s = 0; s < W; s++) // the first W rows see themselves, the others the mean of all
       for (int64_t b = 0; b < B; b++) {
-        assert_true(tensor[3][s * row + b * batch] == (float)(s + 100 * b));
-        assert_true(fabsf(tensor[4][s * row + b * batch] - 10000.0f) < 0.01f);
-        assert_true(fabsf(tensor[3][(S - 1) * row + b * batch + W - 1] - (float)(8 + 100 * b)) < 1e-4f);
+        assert_true(uly_dtype_load(dtype, tensor[3], s * row + b * batch) == (double)(s + 100 * b));
+        assert_true(fabs(uly_dtype_load(ULY_F32, tensor[4], s * row + b * batch) - 10000) < 0.01);
+        assert_true(fabs(uly_dtype_load(dtype, tensor[3], (S - 1) * row + b * batch + W - 1) - (double)(8 + 100 * b)) < 1e-4);
       }
     for (int t = 3; t < 5; t++)
       for (int64_t s = 0; s < S; s++)
-        for (int64_t b = 0; b < B; b++) tensor[t][s * row + b * batch] = NAN;
+        for (int64_t b = 0; b < B; b++) uly_dtype_store(t == 4 ? ULY_F32 : dtype, tensor[t], s * row + b * batch, (double)NAN);
   }
   for (int i = 0; i < 5; i++) munmap(tensor[i], bytes);
 }
@@ -267,11 +286,13 @@ static void test_far_offsets(void **state) {
 // A window of 64 keys at the end of 2^40: long stretches that nobody sees take a few questions each. All keys are one row of memory.
 static void test_empty_stretches(void **state) {
   (void)state;
-  level levels[2];
+  level levels[MAX_LEVELS];
   const int n_levels = find_levels(levels);
   for (int i = 0; i < n_levels; i++) {
+    const uly_dtype dtype = levels[i].tiles ? ULY_BF16 : ULY_F32;
     int64_t count = 0;
-    float q[4] = {1, 2, 3, 4}, k[4] = {1, 1, 1, 1}, value[4] = {5, 6, 7, 8}, out[4], lse = 0;
+    float q[4], k[4], value[4], out[4], lse = 0;
+    for (int d = 0; d < 4; d++) uly_dtype_store(dtype, q, d, d + 1), uly_dtype_store(dtype, k, d, 1), uly_dtype_store(dtype, value, d, d + 5);
     bare_call c = {.p = {[ULY_ATTENTION_Q] = q,
                          [ULY_ATTENTION_K] = k,
                          [ULY_ATTENTION_V] = value,
@@ -282,8 +303,8 @@ static void test_empty_stretches(void **state) {
     int64_t *v = c.value;
     v[ULY_ATTENTION_S] = 1, v[ULY_ATTENTION_T] = (int64_t)1 << 40, v[ULY_ATTENTION_B] = 1, v[ULY_ATTENTION_H] = 1;
     v[ULY_ATTENTION_OFFSET] = ((int64_t)1 << 40) - 200, v[HOOK_MASK] = MASK_WINDOW, v[HOOK_MASK_A] = 64;
-    run_bare(&c, levels[i].kernel, 1, &(attention_constants){.dh = 4, .dv = 4, .group = 1, .scale = 1, .has_mask = 1, .has_lse = 1});
-    for (int d = 0; d < 4; d++) assert_true(fabsf(out[d] - value[d]) < 1e-5f);
+    run_bare(&c, levels[i].kernel, 1, &(attention_constants){.dh = 4, .dv = 4, .group = 1, .dtype = dtype, .scale = 1, .has_mask = 1, .has_lse = 1});
+    for (int d = 0; d < 4; d++) assert_true(fabs(uly_dtype_load(dtype, out, d) - (d + 5)) < 1e-5);
     assert_true(fabsf(lse - (10 + logf(64))) < 1e-5f);
     assert_true(count > 0 && count < 300);
   }

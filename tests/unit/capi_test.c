@@ -102,6 +102,36 @@ static void structs_of_other_sizes(void **state) {
 
 static ulyrt_tensor tensor(void *data, int64_t *shape) { return (ulyrt_tensor){.data = data, .device = {1, 0}, .ndim = 3, .dtype = ULYRT_F32, .shape = shape}; }
 
+// Before a fork: a bind finds what was packed, whatever has become of the values since. A weight that is set afterwards is packed again.
+static void packs_ahead(void **state) {
+  (void)state;
+  enum { D = 4 };
+  ulyrt_error e = ULYRT_ERROR_INIT;
+  ulyrt_model *m;
+  assert_int_equal(ulyrt_model_load(LINEAR_MODEL, &m, &e), ULYRT_OK);
+  fails(ulyrt_model_pack(NULL, 0, 0, &e), ULYRT_INVALID_ARGUMENT, &e, "the model is NULL");
+  fails(ulyrt_model_pack(m, 1, 0, &e), ULYRT_INVALID_ARGUMENT, &e, "the model has no entry 1");
+  fails(ulyrt_model_pack(m, -1, 0, &e), ULYRT_INVALID_ARGUMENT, &e, "the model has no entry -1");
+  fails(ulyrt_model_pack(m, 0, -1, &e), ULYRT_INVALID_ARGUMENT, &e, "-1 threads");
+  fails(ulyrt_model_pack(m, 0, 1, &e), ULYRT_INVALID_INPUT, &e, "1 parameter has no value");
+  float w[D * D], x[3 * D], y[3 * D];
+  int64_t dims[] = {D, D}, shape[] = {1, 3, D};
+  ulyrt_tensor weight = {.data = w, .device = {1, 0}, .ndim = 2, .dtype = ULYRT_F32, .shape = dims}, t[] = {tensor(x, shape), tensor(y, shape)};
+  for (int k = 0; k < 3 * D; k++) x[k] = 1;
+  for (int round = 1; round < 3; round++) {
+    for (int k = 0; k < D * D; k++) w[k] = (float)round;
+    assert_int_equal(ulyrt_model_set_param(m, "w.weight", &weight, ULYRT_BORROW, &e), ULYRT_OK);
+    assert_int_equal(ulyrt_model_pack(m, 0, round, &e), ULYRT_OK);
+    memset(w, 0, sizeof w);
+    assert_int_equal(ulyrt_model_pack(m, 0, 0, &e), ULYRT_OK);
+    ulyrt_instance *i = bind(m, 1, 3);
+    assert_int_equal(ulyrt_run(i, t, 2, &e), ULYRT_OK);
+    assert_true(y[0] == (float)(round * D) && y[3 * D - 1] == (float)(round * D));
+    ulyrt_instance_destroy(i);
+  }
+  ulyrt_model_destroy(m);
+}
+
 static void runs_and_refuses(void **state) {
   (void)state;
   ulyrt_model *m = load();
@@ -306,8 +336,13 @@ static void environment(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(says_what_is_in_it), cmocka_unit_test(structs_of_other_sizes), cmocka_unit_test(runs_and_refuses), cmocka_unit_test(sizes),
-      cmocka_unit_test(first_version),      cmocka_unit_test(communicators),          cmocka_unit_test(environment)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(says_what_is_in_it),
+                                     cmocka_unit_test(structs_of_other_sizes),
+                                     cmocka_unit_test(packs_ahead),
+                                     cmocka_unit_test(runs_and_refuses),
+                                     cmocka_unit_test(sizes),
+                                     cmocka_unit_test(first_version),
+                                     cmocka_unit_test(communicators),
+                                     cmocka_unit_test(environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

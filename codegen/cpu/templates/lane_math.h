@@ -71,15 +71,21 @@ ULY_INLINE void vf_store_first(float *p, int64_t n, vf x) {
 #endif
 }
 
-// 2^x for x < 128: nearest integer and a polynomial of degree 5 on [-0.5, 0.5], relative error below 2e-7; exactly 1 at 0. NaN stays, results below
-// 2^-126 are 0 (under FTZ). Not the same bits at every CPU level.
+// 2^x for x < 128: an integer below (AVX-512: scalef takes it itself) or the nearest one, and a polynomial of degree 5 of what is left, relative error below 2e-7; exactly 1 at 0. NaN
+// stays, results below 2^-126 are 0 (under FTZ). Not the same bits at every CPU level.
 ULY_INLINE vf vf_exp2(vf x) {
+#if VL == 16
+  const float c[6] = {0x1p+0f, 0x1.62e4bap-1f, 0x1.ebdb5cp-3f, 0x1.c91ce6p-5f, 0x1.277846p-7f, 0x1.e975p-10f};
+  const vf f = (vf)_mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF);
+#else
   const float c[6] = {0x1p+0f, 0x1.62e428p-1f, 0x1.ebf918p-3f, 0x1.c6b6e4p-5f, 0x1.3d0c52p-7f, 0x1.5c08e6p-10f};
-  vf n = __builtin_elementwise_roundeven(x), f = x - n, p = vf_splat(c[5]);
+  const vf n = __builtin_elementwise_roundeven(x), f = x - n;
+#endif
+  vf p = vf_splat(c[5]);
   ULY_UNROLL
   for (int i = 4; i >= 0; i--) p = vf_fma(p, f, vf_splat(c[i]));
 #if VL == 16
-  return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+  return (vf)_mm512_scalef_ps((__m512)p, (__m512)x);
 #else
   vi exponent = (vi)_mm256_slli_epi32(_mm256_cvtps_epi32((__m256)n), 23); // 0 for NaN
   return (vf)(((vi)p + exponent) & ~(vi)(x < vf_splat(-126.0f)));
