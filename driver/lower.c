@@ -10,11 +10,11 @@ uly_status uly_driver_level(uly_driver *d, int *out_level) {
   const char *level = d->args.value[ULY_OPTION_LEVEL];
   *out_level = 2;
   if (!level) return ULY_OK;
-  if (strlen(level) == 1 && level[0] >= '0' && level[0] <= '3') {
+  if (strlen(level) == 1 && level[0] >= '0' && level[0] <= '2') {
     *out_level = level[0] - '0';
     return ULY_OK;
   }
-  uly_text_add(&d->error, "`-O%s`: levels are 0 to 3", level);
+  uly_text_add(&d->error, "`-O%s`: levels are 0, 1 and 2", level);
   return ULY_INVALID_ARGUMENT;
 }
 

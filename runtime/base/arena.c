@@ -1,5 +1,7 @@
 #include "runtime/base/arena.h"
 
+#include "runtime/base/status.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +38,7 @@ struct uly_arena {
 
 void uly_out_of_memory(size_t bytes) {
   fprintf(stderr, "ulyc: out of memory (%zu bytes)\n", bytes);
-  exit(1);
+  exit(uly_status_exit_code(ULY_EXHAUSTED));
 }
 
 uly_arena *uly_arena_create(void) {

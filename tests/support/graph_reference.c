@@ -54,6 +54,48 @@ static void copy(const uly_ref_tensor *to, const uly_ref_tensor *from) {
   memcpy(to->data, from->data, sizeof *to->data * (size_t)uly_ref_product(to, 0, to->rank));
 }
 
+// ---- noise ----------------------------------------------------------------------------------------------------------------------------------------------------
+
+static bool is_half(uly_dtype dtype) { return dtype == ULY_BF16 || dtype == ULY_F16; }
+
+// What takes elements as they are does not round.
+static bool rounds(const uly_graph_value *value) {
+  switch (value->op) {
+  case ULY_OP_MAP:
+    return value->u.map.expr.n_nodes > 1 || (value->n_operands == 1 && is_half(value->type.dtype) && value->operands[0]->type.dtype != value->type.dtype);
+  case ULY_OP_LINEAR:
+  case ULY_OP_RMSNORM:
+  case ULY_OP_LAYERNORM:
+  case ULY_OP_ROPE:
+  case ULY_OP_ATTENTION:
+  case ULY_OP_SUM:
+  case ULY_OP_SOFTMAX:
+  case ULY_OP_NLL: return true;
+  default: return false;
+  }
+}
+
+// Changes every float by up to |unit| of itself and |small|.
+static void shake(const walk *w, const uly_graph_value *value, const uly_ref_tensor *t, double unit, double small) {
+  uint64_t key = w->run->noise * 0x9e3779b97f4a7c15u + (uint64_t)value->id * 0xbf58476d1ce4e5b9u + (uint64_t)w->iteration;
+  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) t->data[i].f += (unit * fabs(t->data[i].f) + small) * uly_random_uniform(key, (uint64_t)i);
+}
+
+// Of halves a sixteenth of a rounding: sums are in f32, so there are as many roundings as values, not as terms. f16 has an absolute one too, below its normal numbers.
+static void add_noise(const walk *w, const uly_graph_value *value, const uly_ref_tensor *t) {
+  double unit = value->type.dtype == ULY_BF16 ? 0x1p-12 : value->type.dtype == ULY_F16 ? 0x1p-15 : 0x1p-23, small = value->type.dtype == ULY_F16 ? 0x1p-29 : 0;
+  if (!t->is_int && rounds(value)) shake(w, value, t, unit, small);
+}
+
+// A row's mean is rounded before it is taken off: where the row's values are alike, that is all that is left, and rsqrt makes it larger.
+static uly_ref_tensor with_rounded_mean(const walk *w, const uly_graph_value *value, const uly_ref_tensor *x) {
+  uly_ref_tensor t = *x;
+  t.data = ULY_NEW_ARRAY(w->arena, uly_ref_cell, uly_ref_product(x, 0, x->rank) + 1);
+  copy(&t, x);
+  shake(w, value, &t, 0x1p-23, 0);
+  return t;
+}
+
 // ---- operations -----------------------------------------------------------------------------------------------------------------------------------------------
 
 static uly_ref_function *const functions[ULY_N_OPS] = {
@@ -92,6 +134,7 @@ static uly_status run_operation(walk *w, const uly_graph_value *value, const uly
   uly_ref_exprs exprs = {.access = access, .sizes = w->run->sizes, .out = value->type.dtype};
   for (int32_t i = 0; i < value->n_operands; i++) in[i] = *operand(w, value, i);
   if (!functions[value->op]) return ULY_UNSUPPORTED;
+  if (w->run->noise && value->op == ULY_OP_LAYERNORM) in[0] = with_rounded_mean(w, value, &in[0]);
   set_numbers(value, w->run->sizes, &op);
   if (value->op == ULY_OP_MAP) {
     add_expr(w, &exprs, &value->u.map.expr);
@@ -104,35 +147,6 @@ static uly_status run_operation(walk *w, const uly_graph_value *value, const uly
   uly_ref_exprs_attach(&exprs, &op);
   uly_ref_run(functions[value->op], &op);
   return op.fault.found ? ULY_FAULT : ULY_OK;
-}
-
-// ---- noise ----------------------------------------------------------------------------------------------------------------------------------------------------
-
-static bool is_half(uly_dtype dtype) { return dtype == ULY_BF16 || dtype == ULY_F16; }
-
-// What takes elements as they are does not round.
-static bool rounds(const uly_graph_value *value) {
-  switch (value->op) {
-  case ULY_OP_MAP:
-    return value->u.map.expr.n_nodes > 1 || (value->n_operands == 1 && is_half(value->type.dtype) && value->operands[0]->type.dtype != value->type.dtype);
-  case ULY_OP_LINEAR:
-  case ULY_OP_RMSNORM:
-  case ULY_OP_LAYERNORM:
-  case ULY_OP_ROPE:
-  case ULY_OP_ATTENTION:
-  case ULY_OP_SUM:
-  case ULY_OP_SOFTMAX:
-  case ULY_OP_NLL: return true;
-  default: return false;
-  }
-}
-
-// Of halves a sixteenth of a rounding: sums are in f32, so there are as many roundings as values, not as terms. f16 has an absolute one too, below its normal numbers.
-static void add_noise(const walk *w, const uly_graph_value *value, const uly_ref_tensor *t) {
-  double unit = value->type.dtype == ULY_BF16 ? 0x1p-12 : value->type.dtype == ULY_F16 ? 0x1p-15 : 0x1p-23, small = value->type.dtype == ULY_F16 ? 0x1p-29 : 0;
-  uint64_t key = w->run->noise * 0x9e3779b97f4a7c15u + (uint64_t)value->id * 0xbf58476d1ce4e5b9u + (uint64_t)w->iteration;
-  if (t->is_int || !rounds(value)) return;
-  for (int64_t i = 0; i < uly_ref_product(t, 0, t->rank); i++) t->data[i].f += (unit * fabs(t->data[i].f) + small) * uly_random_uniform(key, (uint64_t)i);
 }
 
 // ---- what stands for other values -----------------------------------------------------------------------------------------------------------------------------
