@@ -137,14 +137,11 @@ static uly_status add_entries(uly_driver *d, const uly_graph *graph) {
   return ULY_OK;
 }
 
-// The tables of the program; false where there is none, as no code exists yet for what the spec uses.
-static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_tables, bool *out_has) {
+static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_tables) {
   uly_lower_options options = {.source_name = uly_str_of(d->args.operands[0]), .level = 2, .print_to = stdout};
   const uly_blob *blob = NULL;
   uly_error error = {0};
   void *function;
-  *out_has = graph->n_unsupported == 0;
-  if (!*out_has) return ULY_OK;
   uly_driver_keep_last_ir(d, &options);
   ULY_TRY(uly_driver_lower(d, "uly_lower_tables", &function));
   ULY_TRY(((uly_lower_tables_fn *)(uintptr_t)function)(d->arena, graph, &options, &d->diags, &blob));
@@ -155,30 +152,18 @@ static uly_status lower(uly_driver *d, const uly_graph *graph, uly_tables *out_t
 
 static uly_status add_costs(uly_driver *d, const uly_graph *graph, uly_sizes *sizes) {
   uly_tables tables = {0};
-  bool has;
   for (int32_t i = 0; i < graph->n_entries; i++) ULY_TRY(check_dims(d, graph, &graph->entries[i].body, sizes));
-  ULY_TRY(lower(d, graph, &tables, &has));
+  ULY_TRY(lower(d, graph, &tables));
   for (int32_t a = 1; a < graph->n_axes; a++)
     if (!sizes->ranks[a]) sizes->ranks[a] = 1;
   uly_status status = ULY_OK;
   for (int32_t i = 0; i < graph->n_entries && status == ULY_OK; i++) {
     if (i) uly_text_add(&d->out, "\n");
     add_entry(d, graph, &graph->entries[i]);
-    if (has)
-      status = uly_costs_add(d, graph, &graph->entries[i], &tables, sizes);
-    else
-      uly_text_add(&d->out, "\n  at %s: not known, as the spec uses what is not compiled yet (--unsupported)\n", d->args.value[ULY_OPTION_AT]);
+    status = uly_costs_add(d, graph, &graph->entries[i], &tables, sizes);
   }
   uly_tables_free(&tables);
   return status;
-}
-
-static void add_unsupported(uly_driver *d, const uly_graph *graph) {
-  if (!graph->n_unsupported) uly_text_add(&d->out, "everything in this spec can be compiled\n");
-  for (int32_t i = 0; i < graph->n_unsupported; i++) {
-    const uly_graph_unsupported *u = &graph->unsupported[i];
-    uly_text_add(&d->out, "%s:%u:%u: not yet: %.*s\n", d->args.operands[0], u->loc.line, u->loc.column, ULY_STR_ARG(u->what));
-  }
 }
 
 uly_status uly_command_check(uly_driver *d) {
@@ -187,7 +172,7 @@ uly_status uly_command_check(uly_driver *d) {
   ULY_TRY(uly_driver_read_spec(d, &graph));
   if (d->args.given[ULY_OPTION_AT]) ULY_TRY(parse_at(d, graph, &sizes));
   if (d->args.given[ULY_OPTION_UNSUPPORTED]) {
-    add_unsupported(d, graph);
+    uly_text_add(&d->out, "everything in this spec can be compiled\n"); // what cannot be is an error
     return ULY_OK;
   }
   ULY_TRY(sizes.symbols ? add_costs(d, graph, &sizes) : add_entries(d, graph));

@@ -67,9 +67,6 @@ uly_status uly_lower_compile(uly_arena *arena, const uly_graph *graph, const uly
   LLVMInstallFatalErrorHandler(give_up);
   if (!target) return ULY_INVALID_ARGUMENT;
   if (target->program) ULY_TRY(refuse_options(target, options, error));
-  for (int32_t i = 0; i < graph->n_unsupported && !target->program; i++)
-    uly_diag_add(diags, graph->unsupported[i].loc, ULY_D(NOT_COMPILED), uly_str_copy(arena, graph->unsupported[i].what).ptr);
-  if (diags->n_errors) return ULY_INVALID_INPUT;
   uly_program *program = NULL;
   if (target->program)
     program = target->program(arena, graph, diags);

@@ -14,23 +14,6 @@ uly_diag *uly_check_notes(uly_checker *c, const uly_scope *scope, uly_diag *diag
   return diag;
 }
 
-void uly_check_unsupported(uly_checker *c, uly_loc loc, const char *format, ...) {
-  enum { MOST = 200 };
-  char text[256];
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  ULY_ASSERT(n >= 0);
-  uly_graph *g = c->graph;
-  uly_str what = {text, strlen(text)};
-  for (int32_t i = 0; i < g->n_unsupported; i++)
-    if (g->unsupported[i].loc.begin == loc.begin && uly_str_equal(g->unsupported[i].what, what)) return;
-  if (g->n_unsupported == MOST) return;
-  if (!g->unsupported) g->unsupported = ULY_NEW_ARRAY(c->arena, uly_graph_unsupported, MOST);
-  g->unsupported[g->n_unsupported++] = (uly_graph_unsupported){loc, uly_str_copy(c->arena, what)};
-}
-
 // ---- grid, dtype ----------------------------------------------------------------------------------------------------------------------------------------------
 
 static int32_t grid_symbol(uly_checker *c, const uly_ast_name *dim) {

@@ -66,7 +66,6 @@ struct uly_checker {
 uly_diag *uly_check_notes(uly_checker *c, const uly_scope *scope, uly_diag *diag);
 static inline uly_value uly_poison(void) { return (uly_value){.kind = ULY_VALUE_POISON}; }
 const char *uly_value_describe(const uly_value *value); // "an int", "a tensor"
-void uly_check_unsupported(uly_checker *c, uly_loc loc, const char *format, ...) ULY_PRINTF(3, 4);
 
 // ---- scopes.c
 

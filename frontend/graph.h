@@ -18,7 +18,7 @@ enum {
   ULY_GRAPH_MAX_DIMS = 6,     // dims of a tensor
   ULY_GRAPH_MAX_SYMBOLS = 32, // free symbols
   ULY_GRAPH_MAX_AXES = 4,     // axes of the grid
-  ULY_GRAPH_MAX_LOOPS = 4,    // repeats in one another that are compiled
+  ULY_GRAPH_MAX_LOOPS = 4,    // repeats in one another that stay loops
 };
 
 // A place in the spec: bytes [begin, end) of the source, and where that is.
@@ -182,12 +182,6 @@ static inline int32_t uly_axis_dim(const uly_grid_axis *axis, const uly_tensor_t
   return -1;
 }
 
-// Something that checks and types but is not lowered yet: what, and where it stands.
-typedef struct uly_graph_unsupported {
-  uly_loc loc;
-  uly_str what;
-} uly_graph_unsupported;
-
 typedef struct uly_graph {
   uly_str *symbols; // free symbols
   int32_t n_symbols;
@@ -195,8 +189,6 @@ typedef struct uly_graph {
   int32_t n_axes;
   uly_graph_entry *entries;
   int32_t n_entries;
-  uly_graph_unsupported *unsupported; // a compilation refuses a graph that has any
-  int32_t n_unsupported;
 } uly_graph;
 
 #endif

@@ -1,5 +1,6 @@
 // repeat: its body is expanded once, as the body of a loop, however often it runs. Where something else than a parameter's name differs between iterations (a mask, a
-// scale), the loop gets as many copies of the body as there are different ones, and runs that much less often; what is left over stands behind the loop.
+// scale), the loop gets as many copies of the body as there are different ones, and runs that much less often; what is left over stands behind the loop. Where it would stand in more
+// loops than a program has, it is all copies.
 #include "frontend/checker.h"
 
 typedef struct carried {
@@ -92,13 +93,13 @@ static bool run_loop(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt,
 
 // What a trial adds, so that it can be taken back.
 typedef struct snapshot {
-  int32_t n_params, n_unsupported;
+  int32_t n_params;
   int64_t n_values;
   int32_t counts[64], n;
 } snapshot;
 
 static snapshot take(const uly_checker *c) {
-  snapshot s = {c->n_params, c->graph->n_unsupported, c->n_values, {0}, 0};
+  snapshot s = {c->n_params, c->n_values, {0}, 0};
   for (const uly_region *region = c->region; region && s.n < 64; region = region->parent) s.counts[s.n++] = region->n;
   return s;
 }
@@ -107,14 +108,19 @@ static void restore(uly_checker *c, const snapshot *s) {
   int32_t i = 0;
   for (uly_region *region = c->region; region && i < s->n; region = region->parent) region->n = s->counts[i++];
   uly_param_forget(c, s->n_params);
-  c->graph->n_unsupported = s->n_unsupported;
   c->n_values = s->n_values;
+}
+
+static int depth_of(const uly_loop *loop) {
+  int depth = 0;
+  for (; loop; loop = loop->parent) depth++;
+  return depth;
 }
 
 static void run(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt, int64_t count, carried *list) {
   carried before = *list;
   snapshot start = take(c);
-  int64_t period = 1;
+  int64_t period = depth_of(c->loop) < ULY_GRAPH_MAX_LOOPS ? 1 : count;
   for (;;) {
     int64_t main_count = count / period;
     uly_loop loop = {.parent = c->loop, .count = main_count, .total = (c->loop ? c->loop->total : 1) * main_count, .period = period, .wanted = 1};
@@ -124,9 +130,6 @@ static void run(uly_checker *c, uly_scope *scope, const uly_ast_stmt *stmt, int6
       return;
     }
     if (main_count == 1) break;
-    int depth = 1;
-    for (const uly_loop *outer = c->loop; outer; outer = outer->parent) depth++;
-    if (depth > ULY_GRAPH_MAX_LOOPS) uly_check_unsupported(c, stmt->loc, "a repeat in more than %d others", ULY_GRAPH_MAX_LOOPS - 1);
     if (run_loop(c, scope, stmt, &loop, list)) break;
     restore(c, &start);
     *list = before;

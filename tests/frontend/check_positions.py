@@ -17,7 +17,7 @@ ROW = re.compile(r'^DIAG\((\w+),\s*(\w+),\s*"((?:[^"\\]|\\.)*)"\)', re.M)
 CONVERSION = re.compile(r"%(?:\.\*|[-+ 0#]*\d*(?:\.\d+)?)?(?:hh|h|ll|l|z|j)?[sdiuxXfgcp]")
 HEAD = re.compile(r"^(?:(.*?):(\d+):(\d+): |.*?: )(error|warning): (.*)$")
 MARK = re.compile(r"^( *)(\^~*) ([A-Z0-9_]+)$")
-NO_PLACE = {"IR_ERROR", "IR_WARNING", "NOT_COMPILED", "UNKNOWN_PASS", "IMPORT_NO_SPEC"}
+NO_PLACE = {"IR_ERROR", "IR_WARNING", "UNKNOWN_PASS", "IMPORT_NO_SPEC"}
 
 
 def read_messages(root):
