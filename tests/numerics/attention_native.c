@@ -30,7 +30,11 @@
 
 #ifdef SPECIAL
 const int64_t uly_attention_dh = ATTENTION_SPECIAL_DH, uly_attention_dv = ATTENTION_SPECIAL_DV, uly_attention_group = ATTENTION_SPECIAL_GROUP,
+#ifdef __AMX_BF16__
+              uly_attention_dtype = LANE_BF16;
+#else
               uly_attention_dtype = LANE_F32;
+#endif
 const double uly_attention_scale = ATTENTION_SPECIAL_SCALE;
 const int32_t uly_attention_has_score = 0, uly_attention_has_mask = 1, uly_attention_has_sink = 0, uly_attention_has_lse = 1;
 #endif

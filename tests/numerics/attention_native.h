@@ -18,10 +18,11 @@ void attention_native_v3(const uly_call *call);
 void attention_native_v4(const uly_call *call);
 void attention_native_amx(const uly_call *call); // bf16 alone
 
-// With a mask and LSE, without score and sink.
+// With a mask and LSE, without score and sink; of f32, with tiles of bf16.
 enum { ATTENTION_SPECIAL_DH = 40, ATTENTION_SPECIAL_DV = 24, ATTENTION_SPECIAL_GROUP = 2 };
 #define ATTENTION_SPECIAL_SCALE 0.15811388300841897
 void attention_special_v3(const uly_call *call);
 void attention_special_v4(const uly_call *call);
+void attention_special_amx(const uly_call *call);
 
 #endif

@@ -1,7 +1,8 @@
 // The products of attention_fwd.c in AMX tiles: q, k, v and o are bf16, P is rounded to bf16 for the second product, sums are f32.
 //
-// A tile is 16 rows of 64 bytes; those that products read lie one behind the other. S^T = K Q^T takes keys as they lie and pairs of Q's features, O^T += V^T P^T columns of V and pairs of keys. Part of the bits contract: sums go over
-// CHUNK features or keys at once, chunks counted from the block's first key; keys that are left out count as zeros there.
+// A tile is 16 rows of 64 bytes; those that products read lie one behind the other. S^T = K Q^T takes keys as they lie and pairs of Q's features,
+// O^T += V^T P^T columns of V and pairs of keys. Part of the bits contract: sums go over CHUNK features or keys at once, chunks counted from the block's
+// first key; keys that are left out count as zeros there.
 #ifndef ULY_CODEGEN_CPU_TEMPLATES_ATTENTION_TILES_H
 #define ULY_CODEGEN_CPU_TEMPLATES_ATTENTION_TILES_H
 
@@ -64,15 +65,16 @@ ULY_INLINE void pack_queries(const item *it) {
   }
 }
 
-// A tile of V^T: keys from |row| on, |n| of them there, behind which the last one is repeated, in columns [d, d + 16). *inout_wild is not 0 once a NaN or Inf was seen.
+// A tile of V^T: keys from |row| on in columns [d, d + 16). |n| of them are there; those behind them are 0, as their p is: Inf times that would be NaN.
+// *inout_wild is not 0 once a NaN or Inf was seen.
 ULY_INLINE void turn_values(const item *it, int64_t row, int64_t n, int64_t d, uint16_t *to, vi *inout_wild) {
   const int64_t v_s = val(it->call, ULY_ATTENTION_V_S);
   const __mmask16 columns = (__mmask16)((1u << min64(uly_attention_dv - d, TILE)) - 1);
   vf r[VL];
   ULY_UNROLL
   for (int i = 0; i < TILE; i++) {
-    const __m256i low = _mm256_maskz_loadu_epi16(columns, at_element(it->v, (row + min64(2 * i, n - 1)) * v_s + d));
-    const __m256i high = _mm256_maskz_loadu_epi16(columns, at_element(it->v, (row + min64(2 * i + 1, n - 1)) * v_s + d));
+    const __m256i low = _mm256_maskz_loadu_epi16(2 * i < n ? columns : 0, at_element(it->v, (row + min64(2 * i, n - 1)) * v_s + d));
+    const __m256i high = _mm256_maskz_loadu_epi16(2 * i + 1 < n ? columns : 0, at_element(it->v, (row + min64(2 * i + 1, n - 1)) * v_s + d));
     const vi both = (vi)_mm512_cvtepu16_epi32(low) | (vi)_mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16);
     if (uly_attention_has_mask) *inout_wild |= ((both & 0x7f80) == 0x7f80) | ((both & 0x7f800000) == 0x7f800000);
     r[i] = (vf)both;
