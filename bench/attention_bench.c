@@ -133,7 +133,7 @@ static void read_option(options *o, const char *text) {
 }
 
 int main(int argc, char **argv) {
-  const uint32_t features = uly_cpu_features();
+  const uint32_t features = uly_cpu_features(UINT32_MAX);
   options o = {.level = features & ULY_CPU_AMX      ? &attention_level_amx
                         : features & ULY_CPU_AVX512 ? &attention_level_v4
                                                     : &attention_level_v3,

@@ -59,9 +59,9 @@ static bool add_processor(uly_driver *d) {
   char features[160];
   uly_error error;
   uint32_t level;
-  uly_cpu_describe(uly_cpu_features(), features, sizeof features);
+  uly_cpu_describe(uly_cpu_features(UINT32_MAX), features, sizeof features);
   uly_text_add(&d->out, "processor   %s: %s\n", find_line(d, "/proc/cpuinfo", "model name"), features);
-  bool ok = uly_level_choose(levels, sizeof levels / sizeof *levels, uly_cpu_features(), uly_env_text(ULY_ENV_CPU_LEVEL), &error, &level) == ULY_OK;
+  bool ok = uly_level_choose(levels, sizeof levels / sizeof *levels, uly_cpu_features(UINT32_MAX), uly_env_text(ULY_ENV_CPU_LEVEL), &error, &level) == ULY_OK;
   uly_text_add(&d->out, "            %d of %ld cores; models run at %s\n", uly_cpu_cores(), sysconf(_SC_NPROCESSORS_ONLN),
                ok ? levels[level].name : "no level");
   if (!ok) {

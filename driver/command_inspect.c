@@ -64,7 +64,7 @@ static void add_level(uly_text *out, const uly_level *level, bool used) {
 static void add_head(uly_text *out, const uly_tables *t, const uly_note *note) {
   uly_error error;
   uint32_t used = ULY_NONE;
-  if (uly_level_choose(note->levels, note->n_levels, uly_cpu_features(), NULL, &error, &used) != ULY_OK) used = ULY_NONE;
+  if (uly_level_choose(note->levels, note->n_levels, uly_level_features(note->levels, note->n_levels), NULL, &error, &used) != ULY_OK) used = ULY_NONE;
   uly_text_add(out, "program ");
   for (size_t i = 0; i < 8; i++) uly_text_add(out, "%02x", note->program[i]);
   uly_text_add(out, ", ABI %u.%u", note->abi_major, note->abi_minor);

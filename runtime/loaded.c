@@ -8,6 +8,12 @@
 #include "runtime/base/features.h"
 #include "runtime/base/pages.h"
 
+uint32_t uly_level_features(const uly_level *levels, uint32_t n) {
+  uint32_t wanted = 0;
+  for (uint32_t i = 0; i < n; i++) wanted |= levels[i].features;
+  return uly_cpu_features(wanted);
+}
+
 uly_status uly_level_choose(const uly_level *levels, uint32_t n, uint32_t features, const char *limit, uly_error *error, uint32_t *out_level) {
   char missing[96], names[160] = "";
   uint32_t lacking = 0, known = !limit || !*limit, end = n;
@@ -69,7 +75,7 @@ static uly_status fill(uly_loaded *l, const uly_model *model, uly_error *error) 
     for (uint32_t k = 0; k < model->n_kernels; k++)
       if (!model->kernels[i] || !model->kernels[i][k]) return uly_fail(error, ULY_INVALID_INPUT, "kernel %u has no code for %.24s", k, model->levels[i].name);
   }
-  ULY_TRY(uly_level_choose(l->levels, l->n_levels, uly_cpu_features(), uly_env_text(ULY_ENV_CPU_LEVEL), error, &l->level));
+  ULY_TRY(uly_level_choose(l->levels, l->n_levels, uly_level_features(l->levels, l->n_levels), uly_env_text(ULY_ENV_CPU_LEVEL), error, &l->level));
   return make_state(l, error);
 }
 

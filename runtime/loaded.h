@@ -47,6 +47,8 @@ ULY_MUST_USE uly_status uly_model_inspect_bytes(const char *name, void *bytes, s
 void uly_loaded_destroy(uly_loaded *loaded); // after its binds; accepts NULL
 
 // The level to use: the last whose features are all in |features| and that is not beyond |limit| ("" or NULL: none). ULY_UNAVAILABLE names what is missing.
+// What the processor has of what |levels| need.
+uint32_t uly_level_features(const uly_level *levels, uint32_t n);
 ULY_MUST_USE uly_status uly_level_choose(const uly_level *levels, uint32_t n, uint32_t features, const char *limit, uly_error *error, uint32_t *out_level);
 
 // ---- parameters (param_values.c) ----

@@ -141,7 +141,8 @@ static uly_status check_contents(const file *f, const uly_note *note, uly_error 
 // Whether this processor can run the code.
 static uly_status check_level(const file *f, const uly_note *note, uly_error *error) {
   uint32_t level;
-  uly_status status = uly_level_choose(note->levels, note->n_levels, uly_cpu_features(), uly_env_text(ULY_ENV_CPU_LEVEL), error, &level);
+  uly_status status =
+      uly_level_choose(note->levels, note->n_levels, uly_level_features(note->levels, note->n_levels), uly_env_text(ULY_ENV_CPU_LEVEL), error, &level);
   if (status != ULY_OK) uly_error_prefix(error, "%s: ", f->path);
   return status;
 }

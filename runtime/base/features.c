@@ -27,7 +27,7 @@ static bool has_tiles(void) {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & a71) == a71 && may_use_tiles();
 }
 
-uint32_t uly_cpu_features(void) {
+uint32_t uly_cpu_features(uint32_t wanted) {
   uint32_t a, b, c, d, features = 0;
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx2")) features |= ULY_CPU_AVX2;
@@ -37,11 +37,11 @@ uint32_t uly_cpu_features(void) {
     features |= ULY_CPU_AVX512;
   if ((features & ULY_CPU_AVX2) && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C) features |= ULY_CPU_F16C;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_BMI2) features |= ULY_CPU_BMI2;
-  if ((features & ULY_CPU_AVX512) && has_tiles()) features |= ULY_CPU_AMX;
-  return features;
+  if ((wanted & ULY_CPU_AMX) && (features & ULY_CPU_AVX512) && has_tiles()) features |= ULY_CPU_AMX;
+  return features & wanted;
 }
 #else
-uint32_t uly_cpu_features(void) { return 0; }
+uint32_t uly_cpu_features(uint32_t wanted) { return (void)wanted, 0; }
 #endif
 
 void uly_cpu_describe(uint32_t features, char *out, size_t bytes) {

@@ -5,7 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t uly_cpu_features(void); // bit set of uly_cpu_feature: what processor and operating system both support
+// Those of |wanted|, bits of uly_cpu_feature, that processor and operating system both support. Where AMX is among them, this process asks for its tiles: from then on the kernel
+// refuses it signal stacks that are too small for them.
+uint32_t uly_cpu_features(uint32_t wanted);
 // Names of |features| as "AVX2, FMA" in |out|.
 void uly_cpu_describe(uint32_t features, char *out, size_t bytes);
 int uly_cpu_cores(void); // of the affinity mask, at least 1

@@ -31,7 +31,7 @@ static int find_levels(level *out) {
     out[n++] = (level){"x86-64-v4", attention_native_v4, attention_special_v4, false};
   else
     print_message("no AVX-512 here: x86-64-v4 is not tested\n");
-  if (uly_cpu_features() & ULY_CPU_AMX)
+  if (uly_cpu_features(ULY_CPU_AMX) & ULY_CPU_AMX)
     out[n++] = (level){"sapphirerapids", attention_native_amx, attention_special_amx, true};
   else
     print_message("no AMX here: sapphirerapids is not tested\n");
