@@ -24,11 +24,7 @@ int32_t uly_diags_add_source(uly_diags *diags, uly_str name, uly_str text) {
     const uly_source *last = &diags->sources[diags->n_sources - 1];
     base = last->base + (uint32_t)last->text.len + 1;
   }
-  if (diags->n_sources == diags->cap_sources) {
-    int32_t cap = diags->cap_sources ? 2 * diags->cap_sources : 4;
-    diags->sources = uly_arena_grow(diags->arena, diags->sources, sizeof(uly_source) * (size_t)diags->cap_sources, sizeof(uly_source) * (size_t)cap);
-    diags->cap_sources = cap;
-  }
+  ULY_MAKE_ROOM(diags->arena, diags->sources, diags->n_sources, diags->cap_sources, 4);
   diags->sources[diags->n_sources] = (uly_source){name, text, base};
   return diags->n_sources++;
 }

@@ -46,11 +46,7 @@ static const struct {
 static bracket *top(formatter *f) { return f->depth ? &f->stack[f->depth - 1] : NULL; }
 
 static line *new_line(formatter *f, int32_t indent) {
-  if (f->n == f->cap) {
-    int32_t more = f->cap ? 2 * f->cap : 256;
-    f->lines = uly_arena_grow(f->arena, f->lines, sizeof(line) * (size_t)f->cap, sizeof(line) * (size_t)more);
-    f->cap = more;
-  }
+  ULY_MAKE_ROOM(f->arena, f->lines, f->n, f->cap, 256);
   bool inside_edge = f->n == 0 || (f->prev.kind == ULY_TOKEN_LBRACE && f->lines[f->n - 1].code.len);
   line *l = &f->lines[f->n++];
   *l = (line){.code = {.arena = f->arena}, .indent = indent, .after_empty = f->empty > 1 && !inside_edge};

@@ -3,11 +3,7 @@
 #include "frontend/graph_print.h"
 
 static void append(uly_checker *c, uly_region *region, uly_graph_value *value) {
-  if (region->n == region->cap) {
-    int32_t cap = region->cap ? region->cap * 2 : 16;
-    region->values = uly_arena_grow(c->arena, region->values, sizeof *region->values * (size_t)region->cap, sizeof *region->values * (size_t)cap);
-    region->cap = cap;
-  }
+  ULY_MAKE_ROOM(c->arena, region->values, region->n, region->cap, 16);
   region->values[region->n++] = value;
   value->id = region->depth; // until numbered: how many repeats are around it
   if (++c->n_values > ULY_MAX_VALUES && !c->exhausted) {
@@ -83,11 +79,7 @@ typedef struct worklist {
 static void set_live(worklist *list, uly_graph_value *value) {
   if (value->id == LIVE) return;
   value->id = LIVE;
-  if (list->n == list->cap) {
-    int32_t cap = list->cap ? list->cap * 2 : 64;
-    list->values = uly_arena_grow(list->arena, list->values, sizeof *list->values * (size_t)list->cap, sizeof *list->values * (size_t)cap);
-    list->cap = cap;
-  }
+  ULY_MAKE_ROOM(list->arena, list->values, list->n, list->cap, 64);
   list->values[list->n++] = value;
 }
 

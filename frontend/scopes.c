@@ -123,11 +123,7 @@ uly_binding *uly_scopes_find(uly_scope *scope, uly_str name) {
 }
 
 uly_binding *uly_scopes_bind(uly_checker *c, uly_scope *scope, uly_ast_name name, uly_value value) {
-  if (scope->n == scope->cap) {
-    int32_t cap = scope->cap ? scope->cap * 2 : 2;
-    scope->items = uly_arena_grow(c->arena, scope->items, sizeof *scope->items * (size_t)scope->cap, sizeof *scope->items * (size_t)cap);
-    scope->cap = cap;
-  }
+  ULY_MAKE_ROOM(c->arena, scope->items, scope->n, scope->cap, 2);
   uly_binding *binding = &scope->items[scope->n++];
   *binding = (uly_binding){.name = name.text, .value = value, .loc = name.loc};
   return binding;

@@ -140,11 +140,7 @@ static void take(taking *t, int operand, const uly_map *inner) {
   c.merged.expr.wide = t->map.expr.wide;
   t->map = c.merged;
   if (is_taken(t, producer)) return;
-  if (t->n == t->cap) {
-    int cap = t->cap ? 2 * t->cap : 16;
-    t->producers = uly_arena_grow(arena, t->producers, sizeof *t->producers * (size_t)t->cap, sizeof *t->producers * (size_t)cap);
-    t->cap = cap;
-  }
+  ULY_MAKE_ROOM(arena, t->producers, t->n, t->cap, 16);
   t->producers[t->n++] = producer;
 }
 

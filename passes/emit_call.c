@@ -43,11 +43,7 @@ static uint32_t kernel_row(uly_call_builder *c) {
   uly_str text = uly_kernel_print(e->arena, c->desc);
   for (uint32_t k = 0; k < e->program->n_kernels; k++)
     if (uly_str_equal(e->kernel_texts[k], text)) return k;
-  if (e->program->n_kernels == e->cap_kernel_texts) {
-    uint32_t cap = e->cap_kernel_texts ? 2 * e->cap_kernel_texts : 32;
-    e->kernel_texts = uly_arena_grow(e->arena, e->kernel_texts, sizeof(uly_str) * e->cap_kernel_texts, sizeof(uly_str) * cap);
-    e->cap_kernel_texts = cap;
-  }
+  ULY_MAKE_ROOM(e->arena, e->kernel_texts, e->program->n_kernels, e->cap_kernel_texts, 32);
   e->kernel_texts[e->program->n_kernels] = text;
   return uly_program_add_kernels(e->program, c->desc);
 }

@@ -124,11 +124,7 @@ static void start(uly_emitter *e, uly_sending *s) {
 uly_sending *uly_emit_sending(uly_emitter *e, MlirOperation op) {
   for (int i = 0; i < e->n_sendings; i++)
     if (mlirOperationEqual(e->sendings[i]->op, op)) return e->sendings[i];
-  if (e->n_sendings == e->cap_sendings) {
-    int cap = e->cap_sendings ? 2 * e->cap_sendings : 16;
-    e->sendings = uly_arena_grow(e->arena, e->sendings, sizeof *e->sendings * (size_t)e->cap_sendings, sizeof *e->sendings * (size_t)cap);
-    e->cap_sendings = cap;
-  }
+  ULY_MAKE_ROOM(e->arena, e->sendings, e->n_sendings, e->cap_sendings, 16);
   uly_sending *s = e->sendings[e->n_sendings++] = ULY_NEW(e->arena, uly_sending);
   s->op = op;
   s->axis = axis_of(e, op);

@@ -52,11 +52,7 @@ void uly_emit_step(uly_emitter *e, uly_step step) {
     uly_program_add_steps(e->program, step);
     return;
   }
-  if (e->n_load_steps == e->cap_load_steps) {
-    uint32_t cap = e->cap_load_steps ? 2 * e->cap_load_steps : 32;
-    e->load_steps = uly_arena_grow(e->arena, e->load_steps, sizeof *e->load_steps * e->cap_load_steps, sizeof *e->load_steps * cap);
-    e->cap_load_steps = cap;
-  }
+  ULY_MAKE_ROOM(e->arena, e->load_steps, e->n_load_steps, e->cap_load_steps, 32);
   uly_load_step *s = &e->load_steps[e->n_load_steps];
   *s = (uly_load_step){.step = step, .order = e->n_load_steps++};
   for (int d = 0; d < e->load_loops; d++) s->loops[d] = e->loops[d];

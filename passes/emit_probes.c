@@ -80,11 +80,7 @@ static uly_probe make_probe(uly_emitter *e, const uly_graph_value *v, const uly_
 }
 
 static void add_load_probe(uly_emitter *e, uly_load_probe probe) {
-  if (e->n_load_probes == e->cap_load_probes) {
-    uint32_t cap = e->cap_load_probes ? 2 * e->cap_load_probes : 32;
-    e->load_probes = uly_arena_grow(e->arena, e->load_probes, sizeof probe * e->cap_load_probes, sizeof probe * cap);
-    e->cap_load_probes = cap;
-  }
+  ULY_MAKE_ROOM(e->arena, e->load_probes, e->n_load_probes, e->cap_load_probes, 32);
   e->load_probes[e->n_load_probes++] = probe;
 }
 

@@ -414,11 +414,7 @@ typedef struct op_list {
 } op_list;
 
 static void push(op_list *list, MlirOperation op) {
-  if (list->ops.n == list->cap) {
-    int cap = list->cap ? 2 * list->cap : 64;
-    list->ops.at = uly_arena_grow(list->ir->arena, list->ops.at, sizeof(MlirOperation) * (size_t)list->cap, sizeof(MlirOperation) * (size_t)cap);
-    list->cap = cap;
-  }
+  ULY_MAKE_ROOM(list->ir->arena, list->ops.at, list->ops.n, list->cap, 64);
   list->ops.at[list->ops.n++] = op;
 }
 

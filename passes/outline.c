@@ -85,19 +85,13 @@ static uly_str function_for(uly_outliner *o, const uly_group *group, const value
   MlirOperation function = build_function(o, group, inputs, ULY_STR("k"));
   uly_str body = uly_ir_print_text(o->ir, function);
   for (int i = 0; i < o->n; i++)
-    if (uly_str_equal(o->bodies[i], body)) {
+    if (uly_str_equal(o->functions[i].body, body)) {
       uly_op_erase(function);
-      return o->names[i];
+      return o->functions[i].name;
     }
-  if (o->n == o->cap) {
-    int cap = o->cap ? 2 * o->cap : 16;
-    o->bodies = uly_arena_grow(o->ir->arena, o->bodies, sizeof *o->bodies * (size_t)o->cap, sizeof *o->bodies * (size_t)cap);
-    o->names = uly_arena_grow(o->ir->arena, o->names, sizeof *o->names * (size_t)o->cap, sizeof *o->names * (size_t)cap);
-    o->cap = cap;
-  }
   uly_str name = uly_str_format(o->ir->arena, "k%d_%s", o->n, group->kind);
-  o->bodies[o->n] = body;
-  o->names[o->n++] = name;
+  ULY_MAKE_ROOM(o->ir->arena, o->functions, o->n, o->cap, 16);
+  o->functions[o->n++] = (uly_outlined){body, name};
   uly_op_set(function, "sym_name", uly_ir_str(o->ir, name));
   return name;
 }

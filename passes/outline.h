@@ -15,11 +15,15 @@ typedef struct uly_group {
   MlirOperation anchor; // the call goes before it
 } uly_group;
 
+typedef struct uly_outlined {
+  uly_str body; // the function's text, with a fixed name
+  uly_str name;
+} uly_outlined;
+
 typedef struct uly_outliner {
   uly_ir *ir;
   MlirOperation module;
-  uly_str *bodies; // texts of the functions so far, with a fixed name
-  uly_str *names;
+  uly_outlined *functions; // so far
   int n, cap;
 } uly_outliner;
 

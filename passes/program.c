@@ -22,12 +22,7 @@ uly_program *uly_program_create(uly_arena *arena) {
 
 #define TABLE(kind, type, name)                                                                                                                                \
   uint32_t uly_program_add_##name(uly_program *p, type row) {                                                                                                  \
-    if (p->n_##name == p->cap_##name) {                                                                                                                        \
-      uint32_t cap = p->cap_##name ? 2 * p->cap_##name : 32;                                                                                                   \
-      ULY_ASSERT(cap > p->cap_##name);                                                                                                                         \
-      p->name = uly_arena_grow(p->arena, p->name, sizeof(type) * p->cap_##name, sizeof(type) * cap);                                                           \
-      p->cap_##name = cap;                                                                                                                                     \
-    }                                                                                                                                                          \
+    ULY_MAKE_ROOM(p->arena, p->name, p->n_##name, p->cap_##name, 32);                                                                                          \
     p->name[p->n_##name] = row;                                                                                                                                \
     return p->n_##name++;                                                                                                                                      \
   }

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "runtime/base/status.h"
+
 typedef struct uly_arena uly_arena;
 
 uly_arena *uly_arena_create(void);
@@ -14,6 +16,16 @@ void *uly_arena_alloc(uly_arena *arena, size_t bytes);
 // |old| grown from |old_bytes| to |new_bytes|, in place where it was the last allocation.
 void *uly_arena_grow(uly_arena *arena, void *old, size_t old_bytes, size_t new_bytes);
 void *uly_arena_copy(uly_arena *arena, const void *data, size_t bytes);
+
+// Makes room for item |n| of a growing array in the arena: |items| and its capacity |cap| are variables, |first| the capacity to begin with.
+#define ULY_MAKE_ROOM(arena, items, n, cap, first)                                                                                                             \
+  do {                                                                                                                                                         \
+    if ((n) < (cap)) break;                                                                                                                                    \
+    size_t old_bytes_ = sizeof *(items) * (size_t)(cap);                                                                                                       \
+    (cap) = (cap) ? 2 * (cap) : (first);                                                                                                                       \
+    ULY_ASSERT((n) < (cap));                                                                                                                                   \
+    (items) = uly_arena_grow(arena, items, old_bytes_, sizeof *(items) * (size_t)(cap));                                                                       \
+  } while (0)
 
 #define ULY_NEW(arena, type) ((type *)uly_arena_alloc(arena, sizeof(type)))
 #define ULY_NEW_ARRAY(arena, type, n) ((type *)uly_arena_alloc(arena, sizeof(type) * (size_t)(n)))
