@@ -1,5 +1,5 @@
 // Times linear layers: best whole call of many, in turns with a loop of nothing but FMAs on as many threads, and prints the share of that loop's rate.
-//   linear_bench [threads=2] [level=v4|v3] [kind=plain|residual|silu|rope|loss] [dtype=f32|bf16|f16] [segments=1] [ms=300] M,K,N …
+//   linear_bench [threads=2] [level=amx|v4|v3] [kind=plain|residual|silu|rope|loss] [dtype=f32|bf16|f16] [segments=1] [ms=300] M,K,N …
 // For silu N counts both weights' columns; segments: x comes in so many pieces along K. One line a shape: M K N GFLOP/s share-of-peak, and of another dtype of x, weights and
 // result its rate over that of f32, of another kind its rate over that of plain, which runs in turns with it.
 #include "bench/linear_kernels.h"
@@ -13,6 +13,7 @@
 #include "bench/kernel_pool.h"
 #include "bench/rank_timing.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/features.h"
 
 int64_t uly_gemm_x_dtype, uly_gemm_w_dtype, uly_gemm_part_dtype[ULY_GEMM_MAX_PARTS], uly_pack_dtype;
 int64_t uly_gemm_k, uly_gemm_part_n_groups[ULY_GEMM_MAX_PARTS], uly_gemm_part_group[ULY_GEMM_MAX_PARTS];
@@ -66,6 +67,8 @@ static void *numbers(uly_dtype dtype, int64_t n) {
   return halves;
 }
 
+static const linear_level *level_of(const options *o) { return o->level->base && o->dtype != ULY_BF16 ? o->level->base : o->level; }
+
 static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64_t *out_items) {
   layer l = {.columns = o->kind == LINEAR_silu ? n / 2 : n};
   uly_dtype dtype = o->dtype;
@@ -84,7 +87,7 @@ static layer make_layer(const options *o, int64_t m, int64_t k, int64_t n, int64
   void *w0 = l.w[0], *w1 = l.w[1], *out = l.packed;
   uly_arg op[ULY_PACK_N_OPS] = {{&w0, 1}, {&w1, 1}, {&out, 1}};
   const int64_t one = 1, *val[ULY_PACK_N_VALS] = {&k, &k, &one, &one};
-  o->level->pack[o->kind](&(uly_call){.op = op, .val = val, .n_peers = 1, .hi = n_panels});
+  level_of(o)->pack[o->kind](&(uly_call){.op = op, .val = val, .n_peers = 1, .hi = n_panels});
   *out_items = uly_cdiv(n_panels, ULY_GEMM_ITEM_PANELS) * uly_cdiv(m, ULY_GEMM_ITEM_ROWS);
   return l;
 }
@@ -141,7 +144,7 @@ static void start(run *r, int64_t m, int64_t k, int64_t n) {
 static void repeat(run *r, int times) {
   set_constants(&r->o, r->k, r->layer.columns);
   for (int i = 0; i < times; i++) {
-    double seconds = pool_run(r->o.level->gemm[r->o.kind], &r->call, r->items, NULL);
+    double seconds = pool_run(level_of(&r->o)->gemm[r->o.kind], &r->call, r->items, NULL);
     if (seconds < r->best) r->best = seconds;
   }
 }
@@ -182,7 +185,8 @@ static int kind_of(const char *name) {
 }
 
 int main(int argc, char **argv) {
-  options o = {__builtin_cpu_supports("avx512f") ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, ULY_F32, 1, 0.3};
+  const uint32_t features = uly_cpu_features(UINT32_MAX);
+  options o = {features & ULY_CPU_AMX ? &linear_level_amx : features & ULY_CPU_AVX512 ? &linear_level_v4 : &linear_level_v3, LINEAR_plain, ULY_F32, 1, 0.3};
   int threads = 2;
   bool started = false;
   for (int i = 1; i < argc; i++) {
@@ -193,6 +197,8 @@ int main(int argc, char **argv) {
       o.level = &linear_level_v3;
     else if (!strcmp(argv[i], "level=v4"))
       o.level = &linear_level_v4;
+    else if (!strcmp(argv[i], "level=amx"))
+      o.level = &linear_level_amx;
     else if (!strncmp(argv[i], "kind=", 5))
       o.kind = (linear_kind)kind_of(argv[i] + 5);
     else if (!strncmp(argv[i], "dtype=", 6) && uly_dtype_by_name(uly_str_of(argv[i] + 6), &o.dtype) &&

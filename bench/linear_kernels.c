@@ -70,5 +70,10 @@ static double fma_loop(int64_t n) {
 #define Y(name, mode, epilogue) JOIN(uly_pack, name, ULY_LEVEL),
 #define LEVEL_TABLE_(level) linear_level_##level
 #define LEVEL_TABLE(level) LEVEL_TABLE_(level)
-const linear_level LEVEL_TABLE(ULY_LEVEL) = {{LINEAR_KINDS(X)}, {LINEAR_KINDS(Y)}, fma_loop};
+#ifdef __AMX_BF16__
+#define BASE &linear_level_v4
+#else
+#define BASE NULL
+#endif
+const linear_level LEVEL_TABLE(ULY_LEVEL) = {{LINEAR_KINDS(X)}, {LINEAR_KINDS(Y)}, BASE, fma_loop};
 #endif

@@ -24,8 +24,9 @@ enum { LINEAR_RESIDUAL_S = ULY_GEMM_N_VALS, LINEAR_N_VALS };
 
 typedef struct linear_level {
   uly_kernel gemm[N_LINEAR_KINDS], pack[N_LINEAR_KINDS];
-  double (*fma_loop)(int64_t n); // n · 24 dependent chains' steps; returns operations done
+  const struct linear_level *base; // of all dtypes but bf16, or NULL
+  double (*fma_loop)(int64_t n);   // n · 24 dependent chains' steps; returns operations done
 } linear_level;
-extern const linear_level linear_level_v3, linear_level_v4;
+extern const linear_level linear_level_v3, linear_level_v4, linear_level_amx;
 
 #endif

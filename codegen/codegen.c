@@ -114,14 +114,15 @@ static void name_kernels(uly_arena *arena, const uly_program *p, uly_code *code)
     }
 }
 
-// What kernels of the levels call.
+// What kernels of the levels call, of their own and of their bases.
 static void add_support(uly_arena *arena, uly_code *code) {
-  enum { MAX_SUPPORT = 16 };
-  uly_code_bytes *support = ULY_NEW_ARRAY(arena, uly_code_bytes, MAX_SUPPORT * code->n_levels);
+  enum { MOST = 16 };
+  uly_code_bytes *support = ULY_NEW_ARRAY(arena, uly_code_bytes, 2 * MOST * code->n_levels);
   for (uint32_t l = 0; l < code->n_levels; l++) {
     const uly_cpu_level *base = uly_object_base(code->levels[l]);
-    if (l > 0 && base == code->levels[l - 1]) continue;
-    for (int i = 0; i < MAX_SUPPORT && uly_object_support(base, i, &support[code->n_more]); i++) code->n_more++;
+    bool there = base == code->levels[l] || (l > 0 && base == code->levels[l - 1]);
+    code->n_more += uly_object_support(code->levels[l], &support[code->n_more], MOST);
+    if (!there) code->n_more += uly_object_support(base, &support[code->n_more], MOST);
   }
   code->more = support;
 }

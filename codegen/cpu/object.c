@@ -54,8 +54,10 @@ static bool find_embedded(const char *name, const char *level, uly_code_bytes *o
   return false;
 }
 
-bool uly_object_support(const uly_cpu_level *level, int i, uly_code_bytes *out_object) {
-  return i < (int)(sizeof support_names / sizeof *support_names) && find_embedded(support_names[i], level->name, out_object);
+int uly_object_support(const uly_cpu_level *level, uly_code_bytes *out_objects, int most) {
+  int n = 0;
+  for (size_t i = 0; n < most && i < sizeof support_names / sizeof *support_names; i++) n += find_embedded(support_names[i], level->name, &out_objects[n]);
+  return n;
 }
 
 // ---- constants -------------------------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ typedef struct uly_object_options {
 ULY_MUST_USE uly_status uly_object_compile(uly_arena *arena, const uly_kernel_desc *desc, const char *symbol, const uly_cpu_level *level,
                                            const uly_object_options *options, uly_code_bytes *out_object, char *error, size_t error_size);
 
-// Machine code that kernels of |level| call, compiled when ulyc was built: the i-th file, or false.
-bool uly_object_support(const uly_cpu_level *level, int i, uly_code_bytes *out_object);
+// Machine code that kernels of |level| call, compiled when ulyc was built: the files, at most |most| of them; how many there are. Not those of its base.
+int uly_object_support(const uly_cpu_level *level, uly_code_bytes *out_objects, int most);
 
 #endif

@@ -1,4 +1,4 @@
-// Compiled by clang once for each CPU level. ULY_LEVEL names the level; every external name gets it as a suffix, since both levels are linked into one program.
+// Compiled by clang once for each CPU level. ULY_LEVEL names the level; every external name gets it as a suffix, since all levels are linked into one program.
 #define NAME_(name, level) name##_##level
 #define NAME(name, level) NAME_(name, level)
 #define TEXT_(text) #text
@@ -31,4 +31,9 @@ vf uly_hook_gemm_epilogue(const uly_call *call, int32_t part, int64_t i0, int64_
 static void store_lanes(int64_t dtype, void *to, int64_t n, const float *from) { lane_store(dtype, to, n, vf_load(from)); }
 static void load_lanes(int64_t dtype, const void *from, int64_t n, float *to) { vf_store(to, lane_load(dtype, from, n)); }
 
-const gemm_native NAME(gemm_native, ULY_LEVEL) = {"x86-64-" TEXT(ULY_LEVEL), uly_gemm, uly_pack, VL, store_lanes, load_lanes};
+#ifdef __AMX_BF16__
+enum { TILES = 1 };
+#else
+enum { TILES = 0 };
+#endif
+const gemm_native NAME(gemm_native, ULY_LEVEL) = {TEXT(ULY_LEVEL), uly_gemm, uly_pack, VL, TILES, store_lanes, load_lanes};

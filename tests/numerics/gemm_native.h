@@ -3,6 +3,8 @@
 #ifndef ULY_TESTS_NUMERICS_GEMM_NATIVE_H
 #define ULY_TESTS_NUMERICS_GEMM_NATIVE_H
 
+#include <stdbool.h>
+
 #include "runtime/abi.h"
 #include "runtime/kernel_abi.h"
 
@@ -10,11 +12,12 @@ typedef struct gemm_native {
   const char *name;
   uly_kernel gemm, pack;
   int64_t lanes;
+  bool tiles; // bf16 alone
   // The first |n| lanes, from f32 to memory of a dtype and back.
   void (*store)(int64_t dtype, void *to, int64_t n, const float *from);
   void (*load)(int64_t dtype, const void *from, int64_t n, float *to);
 } gemm_native;
-extern const gemm_native gemm_native_v3, gemm_native_v4;
+extern const gemm_native gemm_native_v3, gemm_native_v4, gemm_native_amx;
 
 // Operands and values of the test's hooks.
 enum { GEMM_HOOK_BIAS = ULY_GEMM_N_OPS, GEMM_HOOK_RESIDUAL = GEMM_HOOK_BIAS + ULY_GEMM_MAX_PARTS, GEMM_HOOK_N_OPS = GEMM_HOOK_RESIDUAL + ULY_GEMM_MAX_PARTS };

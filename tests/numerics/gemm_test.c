@@ -11,16 +11,18 @@
 #include <cmocka.h>
 #include <xmmintrin.h>
 
+#include "runtime/base/features.h"
 #include "runtime/reference/reference.h"
 #include "tests/numerics/bits_harness.h"
 #include "tests/numerics/gemm_case.h"
 
 enum { ACCURACY_CASES = 400, BITS_CASES = 16 };
 
-static const gemm_native *const levels[] = {&gemm_native_v3, &gemm_native_v4};
+static const gemm_native *const levels[] = {&gemm_native_v3, &gemm_native_v4, &gemm_native_amx};
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
 static bool runs_here(const gemm_native *level) {
+  if (level->tiles) return uly_cpu_features(ULY_CPU_AMX) != 0;
   return level == &gemm_native_v4 ? __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")
                                   : __builtin_cpu_supports("avx2");
 }
@@ -150,6 +152,7 @@ static gemm_case draw(uint64_t *r) {
   c.s = PICK(r, 0, 1, 1, 2, 3, 5, 7, 13, 32, 97);
   c.b = PICK(r, 1, 1, 2, 3);
   draw_dtypes(&c, r);
+  if (uly_bits_range(r, 0, 3) == 0) c.x = c.w = ULY_BF16;
   c.n_parts = uly_bits_range(r, 1, ULY_GEMM_MAX_PARTS);
   uly_gemm_mode rope_mode = (uly_gemm_mode)uly_bits_range(r, ULY_GEMM_ROPE_HALF, ULY_GEMM_ROPE_INTERLEAVED);
   int64_t rope = PICK(r, 2, 4, 14, 16, 20, 32, 40, 64, 96), heads = uly_bits_range(r, 1, 4);
@@ -189,7 +192,7 @@ static void is_accurate(void **state) {
     for (int64_t p = 0; p < c.n_parts; p++) o[p] = expect(&c, p, &r);
     for (int l = 0; l < N_LEVELS; l++) {
       float *out[ULY_GEMM_MAX_PARTS];
-      if (!runs_here(levels[l])) continue;
+      if (!runs_here(levels[l]) || (levels[l]->tiles && (c.x != ULY_BF16 || c.w != ULY_BF16))) continue;
       gemm_run(&c, levels[l], out);
       for (int64_t p = 0; p < c.n_parts; p++) {
         check_part(&c, levels[l], p, &o[p], out[p], i, &worst);
@@ -245,6 +248,7 @@ static void rows_keep_their_bits(void **state) {
     gemm_case c = {.seed = uly_bits_random(&r), .layout = uly_bits_random(&r), .k = PICK(&r, 1, 37, 511, 512, 513, 700, 1030), .n_parts = 1 + (i & 1)};
     int64_t rope = 2 * uly_bits_range(&r, 1, 20);
     draw_dtypes(&c, &r);
+    if (level->tiles) c.x = c.w = ULY_BF16;
     for (int64_t p = 0; p < c.n_parts; p++) {
       c.parts[p] = draw_part(&r, (uly_gemm_mode)(i / 2 % 4), rope);
       if (c.parts[p].n_groups > 2) c.parts[p].n_groups = 2;
@@ -332,6 +336,7 @@ static void reaches_far(void **state) {
   c.parts[1] = (gemm_part){ULY_GEMM_PLAIN, 1, 40, 0, GEMM_RESIDUAL};
   uint64_t r = 6;
   double worst = 0;
+  if (level->tiles) c.x = c.w = ULY_BF16;
   for (int64_t i = 0; i < c.s * c.b; i++) c.ids[i] = i;
   for (int64_t peers = 0; peers < 3; peers += 2) {
     float *out[ULY_GEMM_MAX_PARTS];
@@ -348,17 +353,19 @@ static void reaches_far(void **state) {
 }
 
 int main(void) {
-  void *v3 = (void *)(uintptr_t)&gemm_native_v3, *v4 = (void *)(uintptr_t)&gemm_native_v4;
+  void *v3 = (void *)(uintptr_t)&gemm_native_v3, *v4 = (void *)(uintptr_t)&gemm_native_v4, *amx = (void *)(uintptr_t)&gemm_native_amx;
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(is_accurate),
       cmocka_unit_test_prestate(rows_keep_their_bits, v3),
       cmocka_unit_test_prestate(rows_keep_their_bits, v4),
+      cmocka_unit_test_prestate(rows_keep_their_bits, amx),
       cmocka_unit_test_prestate(lanes_convert, v3),
       cmocka_unit_test_prestate(lanes_convert, v4),
       cmocka_unit_test_prestate(halves_are_widened, v3),
       cmocka_unit_test_prestate(halves_are_widened, v4),
       cmocka_unit_test_prestate(reaches_far, v3),
       cmocka_unit_test_prestate(reaches_far, v4),
+      cmocka_unit_test_prestate(reaches_far, amx),
   };
   return cmocka_run_group_tests_name("gemm", tests, NULL, NULL);
 }

@@ -6,23 +6,13 @@
 #ifndef ULY_CODEGEN_CPU_TEMPLATES_ATTENTION_TILES_H
 #define ULY_CODEGEN_CPU_TEMPLATES_ATTENTION_TILES_H
 
+#include "codegen/cpu/templates/amx.h"
 #include "codegen/cpu/templates/attention_item.h"
 
-enum { CHUNK = 32, TILE = 16, SOFTEN_STEP = 2, CHUNKS = KEY_BLOCK / CHUNK };
+enum { SOFTEN_STEP = 2, CHUNKS = KEY_BLOCK / CHUNK };
 
-typedef uint16_t tile[TILE * CHUNK]; // bf16, by rows; of pairs: 16 rows of 16, the first one of each in the low half
-
-typedef struct tile_config {
-  uint8_t palette, start, zero[14];
-  uint16_t row_bytes[16];
-  uint8_t rows[16];
-} tile_config;
-
-ULY_INLINE void begin_products(void) {
-  const tile_config config = {.palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE}};
-  _tile_loadconfig(&config);
-}
-ULY_INLINE void end_products(void) { _tile_release(); }
+ULY_INLINE void begin_products(void) { tiles_begin(); }
+ULY_INLINE void end_products(void) { tiles_end(); }
 
 // Dh and Dv rounded up: features and columns that do not exist are 0.
 ULY_INLINE int64_t depth(void) { return (uly_attention_dh + CHUNK - 1) / CHUNK * CHUNK; }

@@ -212,7 +212,11 @@ static void finish(const uly_call *call, const uly_gemm_sums *sums) {
 }
 
 ULY_KERNEL(uly_gemm) {
+#ifdef __AMX_BF16__
+  uly_gemm_tile *tile = NULL; // the loop has its own
+#else
   uly_gemm_tile *tile = uly_gemm_w_dtype == LANE_BF16 ? uly_gemm_tile_bf16 : uly_gemm_w_dtype == LANE_F16 ? uly_gemm_tile_f16 : uly_gemm_tile_f32;
+#endif
   uly_gemm_shape shape = {uly_gemm_k, uly_gemm_n_parts, uly_gemm_message, uly_gemm_x_dtype, uly_gemm_w_dtype, tile, {{0}}};
   ULY_UNROLL
   for (int p = 0; p < ULY_GEMM_MAX_PARTS; p++)

@@ -39,7 +39,9 @@ ULY_INLINE bool uly_gemm_gets(const uly_call *call, int64_t part, int64_t peer, 
   return group >= g0 && group < g0 + call->val[ULY_GEMM_OUT_GN + part][peer];
 }
 
-#if VL == 16
+#ifdef __AMX_BF16__
+#define uly_gemm_loop uly_gemm_loop_amx
+#elif VL == 16
 #define uly_gemm_loop uly_gemm_loop_vl16
 #else
 #define uly_gemm_loop uly_gemm_loop_vl8
