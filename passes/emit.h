@@ -6,17 +6,20 @@
 #include "passes/ir.h"
 #include "passes/layout.h"
 
+// How a value stands that a reverse exchange brought: dim |dim| is cut into one segment a rank of the axis, [first, first + count) at that rank, and every node is that rank's.
+typedef struct uly_segments {
+  int32_t axis, dim;
+  uint32_t first, count;
+  uint32_t base;   // what |first| counts as the value's index 0, the own rank's; 0: the same
+  uint32_t offset; // where the value begins in each segment, elements
+} uly_segments;
+
 // Where a value stands and how to find an element: operand + Σ stride_d · i_d over the logical dims, in elements of its dtype.
-// A value that a reverse exchange brought is in segments: dim seg_dim is cut into one segment a rank of the axis, [seg_first, seg_first + seg_count) at that rank, and every
-// node here is that rank's; the strides too.
 typedef struct uly_place {
   uly_operand operand;
-  uint32_t stride[ULY_GRAPH_MAX_DIMS];
+  uint32_t stride[ULY_GRAPH_MAX_DIMS]; // in segments: nodes of the segment's rank
   bool segmented;
-  int32_t axis, seg_dim;
-  uint32_t seg_first, seg_count;
-  uint32_t seg_base;   // what seg_first counts as the value's index 0, the own rank's; 0: the same
-  uint32_t seg_offset; // where it begins in each segment, elements
+  uly_segments segments; // if segmented
 } uly_place;
 
 typedef struct uly_value_entry {

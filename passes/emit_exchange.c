@@ -156,9 +156,9 @@ static void set_result(uly_emitter *e, const uly_sending *s, int j) {
   if (s->to_heads) {
     place = uly_emit_offset(e, place, s->part_offset[j], shape.in.tensor.dtype);
   } else {
-    place.seg_offset = s->part_offset[j];
     place.operand.kind = ULY_OPERAND_SEGMENTS, place.operand.index = s->exchange;
-    place.segmented = true, place.axis = s->axis, place.seg_dim = shape.cut, place.seg_first = s->part_first[j], place.seg_count = s->part_count[j];
+    place.segmented = true;
+    place.segments = (uly_segments){.axis = s->axis, .dim = shape.cut, .first = s->part_first[j], .count = s->part_count[j], .offset = s->part_offset[j]};
   }
   uly_emit_set_place(e, uly_op_result(s->op, j), place);
 }

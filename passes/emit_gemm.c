@@ -104,19 +104,19 @@ static void set_input(uly_call_builder *c, const uly_site *site, MlirValue x, co
   MlirValue outside = uly_op_operand(site->call, (int)mlirBlockArgumentGetArgNumber(x));
   uly_place place = uly_emit_place(e, outside);
   int32_t last = space->layout.rank - 1;
-  bool offset = place.segmented && place.seg_offset != uly_program_const(e->program, 0);
-  if (place.segmented && (place.seg_dim != last || offset || last > 2)) place = uly_emit_whole(e, outside);
+  bool offset = place.segmented && place.segments.offset != uly_program_const(e->program, 0);
+  if (place.segmented && (place.segments.dim != last || offset || last > 2)) place = uly_emit_whole(e, outside);
   if (!place.segmented && !(uly_place_is_dense(e, &space->type, &place, 1) && uly_is_flat(e, &space->layout, place.stride, 1, last))) {
     uly_place from = place;
     place = uly_emit_buffer(e, &space->type, "rows");
     uly_emit_copy(e, site->call, &space->type, &from, &place);
   }
-  int32_t axis = place.segmented ? place.axis : -1;
+  int32_t axis = place.segmented ? place.segments.axis : -1;
   uint32_t zero = uly_program_const(e->program, 0), one = uly_program_const(e->program, 1);
   uly_call_set_op(c, ULY_GEMM_X, place.operand, ULY_READ);
   uly_call_set_peers(c, ULY_GEMM_X_S, last > 0 ? place.stride[space->layout.order[0]] : zero, axis);
   uly_call_set_peers(c, ULY_GEMM_X_B, last > 1 ? place.stride[space->layout.order[last - 1]] : zero, axis);
-  uly_call_set_peers(c, ULY_GEMM_X_K, place.segmented ? place.seg_count : space->layout.local[last], axis);
+  uly_call_set_peers(c, ULY_GEMM_X_K, place.segmented ? place.segments.count : space->layout.local[last], axis);
   uly_call_set_val(c, ULY_GEMM_ROWS, last > 0 ? space->layout.local[space->layout.order[0]] : one);
   uint32_t batch = one; // all dims between the first and the last
   for (int32_t i = 1; i < last; i++) batch = uly_mul(e->program, batch, space->layout.local[space->layout.order[i]]);

@@ -14,7 +14,7 @@ static int32_t count_dense(uly_program *p, int32_t rank, const int32_t *order, c
   int32_t dense = 0;
   for (; dense < rank; dense++) {
     int32_t d = order[rank - 1 - dense];
-    bool cut = (from->place.segmented && from->place.seg_dim == d) || (to->peers && to->cut == d);
+    bool cut = (from->place.segmented && from->place.segments.dim == d) || (to->peers && to->cut == d);
     if (cut || from->place.stride[d] != n || to->place.stride[d] != n) break;
     n = uly_mul(p, n, sizes[d]);
   }
@@ -59,16 +59,17 @@ static void set_strides(uly_call_builder *c, int32_t slot, const run *r, int32_t
 
 static void set_source(uly_call_builder *c, const run *r, int32_t bytes, const uly_place *from) {
   uly_program *p = c->e->program;
-  int32_t axis = from->segmented ? from->axis : -1;
+  const uly_segments *cut = &from->segments;
+  int32_t axis = from->segmented ? cut->axis : -1;
   uly_call_set_op(c, ULY_MOVE_SRC, from->operand, ULY_READ);
   uly_call_set_val(c, ULY_MOVE_SRC_EACH, uly_program_const(p, from->segmented));
-  uly_call_set_val(c, ULY_MOVE_SRC_DIM, uly_program_const(p, from->segmented ? loop_of(r, from->seg_dim) : -1));
+  uly_call_set_val(c, ULY_MOVE_SRC_DIM, uly_program_const(p, from->segmented ? loop_of(r, cut->dim) : -1));
   set_strides(c, ULY_MOVE_SRC_0, r, bytes, from->stride, axis);
   if (!from->segmented) return;
-  uly_call_set_peers(c, ULY_MOVE_SRC_OFFSET, uly_scale(p, from->seg_offset, bytes), axis);
-  uly_call_set_peers(c, ULY_MOVE_SRC_FIRST, from->seg_first, axis);
-  uly_call_set_peers(c, ULY_MOVE_SRC_COUNT, from->seg_count, axis);
-  if (from->seg_base) uly_call_set_val(c, ULY_MOVE_SRC_BASE, from->seg_base);
+  uly_call_set_peers(c, ULY_MOVE_SRC_OFFSET, uly_scale(p, cut->offset, bytes), axis);
+  uly_call_set_peers(c, ULY_MOVE_SRC_FIRST, cut->first, axis);
+  uly_call_set_peers(c, ULY_MOVE_SRC_COUNT, cut->count, axis);
+  if (cut->base) uly_call_set_val(c, ULY_MOVE_SRC_BASE, cut->base);
 }
 
 static void set_destination(uly_call_builder *c, const run *r, int32_t bytes, const uly_move_end *to) {

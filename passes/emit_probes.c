@@ -69,13 +69,13 @@ static uly_probe make_probe(uly_emitter *e, const uly_graph_value *v, const uly_
                      .spec_line = v->loc.line,
                      .spec_column = v->loc.column};
   for (int32_t d = 0; d < layout.rank; d++) {
-    bool cut = place->segmented && place->seg_dim == d;
+    bool cut = place->segmented && place->segments.dim == d;
     probe.dims[d] = layout.global[d];
-    probe.start[d] = cut ? place->seg_first : layout.start[d];
-    probe.local[d] = cut ? place->seg_count : layout.local[d];
+    probe.start[d] = cut ? place->segments.first : layout.start[d];
+    probe.local[d] = cut ? place->segments.count : layout.local[d];
     probe.stride[d] = place->stride[d];
   }
-  if (place->segmented) probe.axis = (uint32_t)place->axis, probe.cut = (uint32_t)place->seg_dim, probe.offset = place->seg_offset;
+  if (place->segmented) probe.axis = (uint32_t)place->segments.axis, probe.cut = (uint32_t)place->segments.dim, probe.offset = place->segments.offset;
   return probe;
 }
 

@@ -59,8 +59,8 @@ static bool all_flat(const regroup *r, const uly_place *place) {
 static bool keeps_segments(const regroup *r, const uly_place *place) {
   for (int32_t i = 0; i < r->n; i++) {
     const uly_dim_group *g = &r->groups[i];
-    bool cut = g->in <= place->seg_dim && place->seg_dim < g->in_end, one = g->out_end == g->out + 1;
-    if (cut ? !one || place->seg_dim != g->in : !one || g->in_end != g->in + 1) return false;
+    bool cut = g->in <= place->segments.dim && place->segments.dim < g->in_end, one = g->out_end == g->out + 1;
+    if (cut ? !one || place->segments.dim != g->in : !one || g->in_end != g->in + 1) return false;
   }
   return all_flat(r, place);
 }
@@ -73,11 +73,11 @@ static void set_strides(const regroup *r, const uly_place *from, const uly_dim_g
 }
 
 static void set_segments(const regroup *r, const uly_place *from, const uly_dim_group *g, uly_place *to) {
-  if (!from->segmented || from->seg_dim != g->in) return;
-  to->seg_dim = g->out;
+  if (!from->segmented || from->segments.dim != g->in) return;
+  to->segments.dim = g->out;
   for (int32_t d = g->in + 1; d < g->in_end; d++) {
-    to->seg_first = uly_mul(r->e->program, to->seg_first, r->from.local[d]);
-    to->seg_count = uly_mul(r->e->program, to->seg_count, r->from.local[d]);
+    to->segments.first = uly_mul(r->e->program, to->segments.first, r->from.local[d]);
+    to->segments.count = uly_mul(r->e->program, to->segments.count, r->from.local[d]);
   }
 }
 
@@ -236,9 +236,10 @@ static uly_place gather_rows(const shift *s) {
   uint32_t exchange;
   uly_place place = uly_emit_gather_shares(e, s->op, s->axis, &share, &exchange);
   place.operand.kind = ULY_OPERAND_SEGMENTS, place.operand.index = exchange;
-  place.segmented = true, place.axis = s->axis, place.seg_dim = s->dim, place.seg_count = s->given, place.seg_offset = constant(e, 0);
-  place.seg_first = s->forward ? uly_add(e->program, start, kept) : start;
-  place.seg_base = s->forward ? op2(e, ULY_NODE_SUB, start, s->by) : uly_add(e->program, op2(e, ULY_NODE_SUB, end, s->given), s->by);
+  place.segmented = true;
+  place.segments = (uly_segments){.axis = s->axis, .dim = s->dim, .count = s->given, .offset = constant(e, 0)};
+  place.segments.first = s->forward ? uly_add(e->program, start, kept) : start;
+  place.segments.base = s->forward ? op2(e, ULY_NODE_SUB, start, s->by) : uly_add(e->program, op2(e, ULY_NODE_SUB, end, s->given), s->by);
   return place;
 }
 
