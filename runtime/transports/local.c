@@ -132,20 +132,7 @@ static uly_status line(uly_comm *world, int n, const int *members, uly_comm **ou
   return ULY_OK;
 }
 
-static const uly_comm_ops ops = {.name = "local",
-                                 .mapped = true,
-                                 .map = map,
-                                 .unmap = unmap,
-                                 .all_gather = uly_mapped_all_gather,
-                                 .open = uly_mapped_open,
-                                 .close = uly_mapped_close,
-                                 .post = uly_mapped_post,
-                                 .ready = uly_mapped_ready,
-                                 .send = uly_mapped_send,
-                                 .wait = uly_mapped_wait,
-                                 .abort = uly_mapped_abort,
-                                 .destroy = destroy,
-                                 .line = line};
+static const uly_comm_ops ops = {ULY_MAPPED_OPS, .name = "local", .map = map, .unmap = unmap, .destroy = destroy, .line = line};
 
 uly_status uly_comm_local_create(int n, uly_comm **out_comms) {
   if (n < 1) return ULY_INVALID_ARGUMENT;

@@ -1,5 +1,5 @@
 // The protocol of ranks that map each other's memory, for transports that provide the mapping (local, shm). A transport makes a board in memory that all
-// ranks map, embeds a uly_mapped in its communicator, and takes the functions below into its uly_comm_ops; it writes map, unmap and destroy itself.
+// ranks map, embeds a uly_mapped in its communicator, and begins its uly_comm_ops with ULY_MAPPED_OPS; it writes map, unmap, line and destroy itself.
 //
 // Shared state holds no pointers and its futexes work between processes. A rank sleeps on its own bell only. Peers add to a counter in the memory of
 // the rank that waits, and the last of them rings; so a wait costs at most one wake-up however many peers there are. A failure is written once, on
@@ -58,5 +58,9 @@ uly_status uly_mapped_ready(uly_comm *comm, uint32_t channel, const uly_route *r
 uly_status uly_mapped_send(uly_comm *comm, uint32_t channel, const uly_route *route);
 uly_status uly_mapped_wait(uly_comm *comm, uint32_t channel, const uly_route *route);
 void uly_mapped_abort(uly_comm *comm, const char *reason);
+
+#define ULY_MAPPED_OPS                                                                                                                                         \
+  .mapped = true, .all_gather = uly_mapped_all_gather, .open = uly_mapped_open, .close = uly_mapped_close, .post = uly_mapped_post, .ready = uly_mapped_ready, \
+  .send = uly_mapped_send, .wait = uly_mapped_wait, .abort = uly_mapped_abort
 
 #endif

@@ -351,20 +351,7 @@ static void destroy(uly_comm *comm) {
   free(s);
 }
 
-static const uly_comm_ops ops = {.name = "shm",
-                                 .mapped = true,
-                                 .map = map,
-                                 .unmap = unmap,
-                                 .all_gather = uly_mapped_all_gather,
-                                 .open = uly_mapped_open,
-                                 .close = uly_mapped_close,
-                                 .post = uly_mapped_post,
-                                 .ready = uly_mapped_ready,
-                                 .send = uly_mapped_send,
-                                 .wait = uly_mapped_wait,
-                                 .abort = uly_mapped_abort,
-                                 .destroy = destroy,
-                                 .line = line};
+static const uly_comm_ops ops = {ULY_MAPPED_OPS, .name = "shm", .map = map, .unmap = unmap, .destroy = destroy, .line = line};
 
 static bool fits_cores(int n_ranks) {
   cpu_set_t set;
