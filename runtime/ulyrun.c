@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/escape.h"
 #include "runtime/base/progress.h"
@@ -108,24 +109,18 @@ static void note_end(run *r, ulyrt_group *group, int rank, int status) {
   ulyrt_group_report(group, rank, reason);
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 // Waits for all children. After the first failure the others have a moment (grace) to end by themselves.
 static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) {
   int left = started;
   bool killed = false;
-  double kill_at = started < r->n ? now() + grace : 0;
+  double kill_at = started < r->n ? uly_now() + grace : 0;
   while (left > 0) {
     int status = 0;
     pid_t pid = waitpid(-1, &status, kill_at > 0 ? WNOHANG : 0);
     if (pid < 0 && errno != EINTR) return;
     if (pid <= 0) {
       nanosleep(&(struct timespec){0, 2000000}, NULL);
-      if (killed || kill_at == 0 || now() < kill_at) continue;
+      if (killed || kill_at == 0 || uly_now() < kill_at) continue;
       killed = true;
       for (int i = 0; i < started; i++)
         if (pids[i]) kill(pids[i], SIGKILL);
@@ -136,7 +131,7 @@ static void wait_children(run *r, ulyrt_group *group, pid_t *pids, int started) 
       pids[i] = 0;
       left--;
       if (!killed) note_end(r, group, i, status);
-      if (status != 0 && kill_at == 0) kill_at = now() + grace;
+      if (status != 0 && kill_at == 0) kill_at = uly_now() + grace;
     }
   }
 }

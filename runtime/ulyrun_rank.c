@@ -1,7 +1,7 @@
 // One rank's part of a job: bind, cut the inputs, run, put the outputs in place.
 #include <stdlib.h>
-#include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/random.h"
 #include "runtime/ulyrun_job.h"
 
@@ -20,12 +20,6 @@ typedef struct rank_run {
   part *parts;
   ulyrt_tensor *tensors;
 } rank_run;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 #define TRY_RT(call)                                                                                                                                           \
   do {                                                                                                                                                         \
@@ -239,16 +233,16 @@ static uly_status count_sent(const rank_run *r, uint64_t *out_axes, uly_error *e
 }
 
 static uly_status run_model(rank_run *r, bool gather, uly_rank_result *out, uly_error *error) {
-  double start = now();
+  double start = uly_now();
   ULY_TRY(bind_model(r, error));
-  out->bind_seconds = now() - start;
+  out->bind_seconds = uly_now() - start;
   for (int32_t i = 0; i < r->job->n_tensors; i++) ULY_TRY(make_part(r, i, gather, error));
   for (int64_t k = 0; k < r->job->options->repeat; k++) {
     uint64_t before = r->comm ? ulyrt_comm_sent_bytes(r->comm) : 0, axes[ULYRT_MAX_AXES];
     ULY_TRY(count_sent(r, axes, error));
-    start = now();
+    start = uly_now();
     TRY_RT(ulyrt_run(r->instance, r->tensors, r->job->n_tensors, &e));
-    double seconds = now() - start;
+    double seconds = uly_now() - start;
     if (k == 0 || seconds < out->run_seconds) out->run_seconds = seconds;
     out->sent_bytes = r->comm ? ulyrt_comm_sent_bytes(r->comm) - before : 0;
     ULY_TRY(count_sent(r, out->axis_bytes, error));

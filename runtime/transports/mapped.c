@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
+
 enum { LOG = 64, STAGING = 4096, REASON = 600 };
 static const double probe_seconds = 0.05, sleep_seconds = 1.0; // longest sleeps, with and without find_dead
 
@@ -61,12 +63,6 @@ struct uly_mapped_channel {
 };
 
 // ---- small things -------------------------------------------------------------------------------------------------------------------------
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void pause_cpu(void) {
 #if defined(__x86_64__)
@@ -202,7 +198,7 @@ static double timeout_of(uly_mapped *m) { return world_of(m)->comm.timeout; }
 
 static bool is_silent(const uly_mapped *m, double timeout, int q) {
   uint64_t limit = (uint64_t)(timeout * 500);
-  return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(now() * 1e3);
+  return q != m->comm.rank && atomic_load(&seat_of(m, q)->beat) + limit < (uint64_t)(uly_now() * 1e3);
 }
 
 static int count_silent(const uly_mapped *m, double timeout) {
@@ -258,7 +254,7 @@ static uly_status check_peers(uly_mapped *m, const waiting *w, double deadline) 
     snprintf(who, sizeof who, "rank %s", uly_comm_member_name(&m->comm, dead).text);
     return fail_lost(m, w, who, "died");
   }
-  if (timeout > 0 && now() >= deadline && atomic_load(w->counter) < w->target) {
+  if (timeout > 0 && uly_now() >= deadline && atomic_load(w->counter) < w->target) {
     char why[64];
     name_culprits(among, timeout, w, who, sizeof who);
     snprintf(why, sizeof why, "did not answer within %g s", timeout);
@@ -273,23 +269,23 @@ static uly_status await(uly_mapped *m, const waiting *w) {
     pause_cpu();
   }
   seat *mine = seat_of(m, m->comm.rank);
-  double timeout = timeout_of(m), deadline = now() + timeout;
+  double timeout = timeout_of(m), deadline = uly_now() + timeout;
   bool probes = world_of(m)->find_dead != NULL;
   for (;;) {
     uint32_t ticket = atomic_load(&mine->bell);
     uly_mapped_beat(m);
     if (atomic_load_explicit(w->counter, memory_order_acquire) >= w->target) return ULY_OK;
     ULY_TRY(check_peers(m, w, deadline));
-    double begin = now(), slice = probes ? probe_seconds : sleep_seconds, left = deadline - begin;
+    double begin = uly_now(), slice = probes ? probe_seconds : sleep_seconds, left = deadline - begin;
     if (timeout > 0 && slice > timeout / 8) slice = timeout / 8;
     if (timeout > 0 && slice > left) slice = left > 0 ? left : 0;
     sleep_on(mine, ticket, slice);
-    double late = now() - begin - slice;
+    double late = uly_now() - begin - slice;
     if (late > timeout / 8) deadline += late; // the machine, or this rank alone, stood still: no reason to blame others
   }
 }
 
-void uly_mapped_beat(uly_mapped *mapped) { atomic_store(&seat_of(mapped, mapped->comm.rank)->beat, (uint64_t)(now() * 1e3)); }
+void uly_mapped_beat(uly_mapped *mapped) { atomic_store(&seat_of(mapped, mapped->comm.rank)->beat, (uint64_t)(uly_now() * 1e3)); }
 
 // ---- gathers ------------------------------------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/pages.h"
 #include "runtime/transports/mapped.h"
 
@@ -48,12 +48,6 @@ typedef struct letter {
 } letter;
 
 static shm *of(uly_comm *comm) { return (shm *)(void *)comm; }
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void close_all(int *fds, int n) {
   for (int i = 0; i < n; i++) {
@@ -155,7 +149,7 @@ static int peer_of(const uly_comm *comm, int member) {
 // Everyone's descriptor for everyone: sends |fd| to all peers and fills |out_fds|, one a peer (own: -1). On failure those received are closed.
 static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_fds) {
   uly_comm *comm = &s->mapped.comm;
-  double timeout = uly_comm_world(comm)->timeout, deadline = now() + timeout;
+  double timeout = uly_comm_world(comm)->timeout, deadline = uly_now() + timeout;
   int sent = 1, missing = comm->n_ranks - 1, mailbox = s->group->mailbox[uly_comm_member(comm, comm->rank)];
   for (int q = 0; q < comm->n_ranks; q++) out_fds[q] = -1;
   while (sent < comm->n_ranks || missing) {
@@ -176,7 +170,7 @@ static uly_status swap_descriptors(shm *s, const letter *mine, int fd, int *out_
       poll(&p, 1, 20);
     }
     uly_status status = uly_mapped_check(&s->mapped);
-    if (status == ULY_OK && missing && timeout > 0 && now() > deadline) {
+    if (status == ULY_OK && missing && timeout > 0 && uly_now() > deadline) {
       char text[200];
       int q = 0;
       while (q == comm->rank || out_fds[q] >= 0) q++;

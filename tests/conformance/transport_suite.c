@@ -6,16 +6,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "tests/unit/tag_program.h"
 
 enum { MAX = 16 };
 static const double BEHIND = 0.2; // seconds in which all ranks come out of a collective, though there are more of them than cores
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void nap(double seconds) {
   struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -260,10 +255,10 @@ static void order_differs(uly_comm *comm, suite_report *report) {
   CHECK_OK(open_traffic(comm, &t[0], 0));
   CHECK_OK(open_traffic(comm, &t[1], 1));
   int x = comm->rank == 1 ? 1 : 0;
-  double begin = now();
+  double begin = uly_now();
   uly_status status = until_it_fails(comm, &t[x], x);
   CHECK_FAILS(status, ULY_MISMATCH, "rank 1");
-  CHECK(now() - begin < 4, "it took %g s to find out", now() - begin);
+  CHECK(uly_now() - begin < 4, "it took %g s to find out", uly_now() - begin);
   close_traffic(comm, &t[0]);
   close_traffic(comm, &t[1]);
 }
@@ -279,7 +274,7 @@ static void programs_differ(uly_comm *comm, suite_report *report) {
 static void a_rank_gives_up(uly_comm *comm, suite_report *report) {
   unsigned char mine[8] = {0}, all[8 * MAX];
   CHECK_OK(comm->ops->all_gather(comm, mine, sizeof mine, all));
-  double begin = now();
+  double begin = uly_now();
   if (comm->rank == 0) {
     nap(BEHIND);
     comm->ops->abort(comm, "the cat sat on it");
@@ -287,7 +282,7 @@ static void a_rank_gives_up(uly_comm *comm, suite_report *report) {
   uly_status status = comm->ops->all_gather(comm, mine, sizeof mine, all);
   CHECK_FAILS(status, ULY_CANCELLED, "the cat sat on it");
   CHECK(strstr(comm->error, "rank 0"), "\"%s\" does not name the rank", comm->error);
-  CHECK(now() - begin < 2, "it took %g s to find out", now() - begin);
+  CHECK(uly_now() - begin < 2, "it took %g s to find out", uly_now() - begin);
   status = comm->ops->all_gather(comm, mine, sizeof mine, all);
   CHECK(status != ULY_OK, "a failed communicator works on");
 }
@@ -295,17 +290,17 @@ static void a_rank_gives_up(uly_comm *comm, suite_report *report) {
 static void a_rank_is_late(uly_comm *comm, suite_report *report) {
   unsigned char mine[8] = {0}, all[8 * MAX];
   CHECK_OK(comm->ops->all_gather(comm, mine, sizeof mine, all));
-  double begin = now();
+  double begin = uly_now();
   if (comm->rank == 1) nap(comm->timeout + 0.5);
   uly_status status = comm->ops->all_gather(comm, mine, sizeof mine, all);
   CHECK_FAILS(status, ULY_PEER_LOST, "rank 1");
-  if (comm->rank != 1) CHECK(now() - begin < comm->timeout + 1.0, "it took %g s to find out", now() - begin);
+  if (comm->rank != 1) CHECK(uly_now() - begin < comm->timeout + 1.0, "it took %g s to find out", uly_now() - begin);
 }
 
 static void a_rank_leaves(uly_comm *comm, suite_report *report) {
   traffic t;
   CHECK_OK(open_traffic(comm, &t, 1));
-  double begin = now();
+  double begin = uly_now();
   if (comm->rank == 1) {
     uint32_t channel;
     CHECK_OK(comm->ops->open(comm, 2, program_a, &channel));
@@ -313,7 +308,7 @@ static void a_rank_leaves(uly_comm *comm, suite_report *report) {
   } else {
     uly_status status = until_it_fails(comm, &t, 1);
     CHECK_FAILS(status, ULY_PEER_LOST, "rank 1");
-    CHECK(now() - begin < 4, "it took %g s to find out", now() - begin);
+    CHECK(uly_now() - begin < 4, "it took %g s to find out", uly_now() - begin);
   }
   close_traffic(comm, &t);
 }
@@ -412,7 +407,7 @@ static void a_line_gives_up(uly_comm *comm, suite_report *report) {
   unsigned char mine[8] = {0}, all[8 * MAX];
   if (comm->n_ranks % 2) return;
   CHECK_OK(cut_lines(comm, &l));
-  double begin = now();
+  double begin = uly_now();
   if (comm->rank == 1) {
     nap(BEHIND);
     l.line[1]->ops->abort(l.line[1], "the dog ate it");
@@ -423,7 +418,7 @@ static void a_line_gives_up(uly_comm *comm, suite_report *report) {
   status = comm->ops->all_gather(comm, mine, sizeof mine, all);
   CHECK_FAILS(status, ULY_CANCELLED, "the dog ate it");
   CHECK(strstr(comm->error, comm->world->n_ranks > 2 ? "rank 1 (x 1, y 0)" : "rank 1 "), "\"%s\" does not name the rank", comm->error);
-  CHECK(now() - begin < 2, "it took %g s to find out", now() - begin);
+  CHECK(uly_now() - begin < 2, "it took %g s to find out", uly_now() - begin);
   end_lines(&l);
 }
 

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/transports/shm.h"
 
 enum { MAX = 8, ROUNDS = 40, MESSAGE = 3000 };
@@ -31,12 +32,6 @@ typedef struct job {
   pid_t pids[MAX];
   atomic_int *victim; // shared with the children
 } job;
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void sleep_ms(double ms) {
   struct timespec t = {(time_t)(ms / 1000), (long)(ms * 1e6) % 1000000000};
@@ -104,7 +99,7 @@ static void expect_exits(job *j, int except, int code, double deadline) {
     if (r == except) continue;
     int status = 0;
     pid_t done = 0;
-    while ((done = waitpid(j->pids[r], &status, WNOHANG)) == 0 && now() < deadline) sleep_ms(1);
+    while ((done = waitpid(j->pids[r], &status, WNOHANG)) == 0 && uly_now() < deadline) sleep_ms(1);
     if (done && WIFEXITED(status) && WEXITSTATUS(status) == code) continue;
     for (int q = 0; q < j->n; q++) kill(j->pids[q], SIGKILL);
     if (done == 0)
@@ -133,7 +128,7 @@ static void messages_arrive(void **state) {
   for (int n = 1; n <= MAX; n++) {
     job j;
     start(&j, n, 60, false);
-    expect_exits(&j, -1, EXIT_FINE, now() + 60);
+    expect_exits(&j, -1, EXIT_FINE, uly_now() + 60);
     finish(&j);
   }
 }
@@ -149,12 +144,12 @@ static void kills(void **state) {
     start(&j, n, 60, true);
     sleep_ms(rand() % 3000 * 0.01);
     atomic_store(j.victim, victim);
-    double at = now();
+    double at = uly_now();
     kill(j.pids[victim], SIGKILL);
     waitpid(j.pids[victim], NULL, 0);
     uly_shm_group_report(j.group, victim, "was killed");
     expect_exits(&j, victim, EXIT_NAMED, at + 1.0);
-    if (now() - at > slowest) slowest = now() - at;
+    if (uly_now() - at > slowest) slowest = uly_now() - at;
     finish(&j);
   }
   printf("slowest: all others ended %.0f ms after the kill\n", slowest * 1e3);
@@ -171,7 +166,7 @@ static void kills_without_launcher(void **state) {
     start(&j, 3, 60, true);
     sleep_ms(200);
     atomic_store(j.victim, trial % 3);
-    double at = now();
+    double at = uly_now();
     kill(j.pids[trial % 3], SIGKILL);
     expect_exits(&j, trial % 3, EXIT_NAMED, at + 1.0);
     waitpid(j.pids[trial % 3], NULL, 0);
@@ -189,7 +184,7 @@ static void stops(void **state) {
     start(&jobs[t], 2 + t % 3, 2.0, true);
     sleep_ms(100 + rand() % 50);
     atomic_store(jobs[t].victim, t % jobs[t].n);
-    at[t] = now();
+    at[t] = uly_now();
     kill(jobs[t].pids[t % jobs[t].n], SIGSTOP);
   }
   for (int t = 0; t < TRIALS; t++) {
@@ -222,7 +217,7 @@ static void late_rank(void **state) {
   start(&j, 3, 0.3, false);
   kill(j.pids[1], SIGSTOP);
   atomic_store(j.victim, 1);
-  expect_exits(&j, 1, EXIT_NAMED, now() + 1.5);
+  expect_exits(&j, 1, EXIT_NAMED, uly_now() + 1.5);
   kill(j.pids[1], SIGKILL);
   waitpid(j.pids[1], NULL, 0);
   finish(&j);
