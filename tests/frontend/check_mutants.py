@@ -1,5 +1,5 @@
 """Specs with one to three tokens changed: `check_mutants.py ULYC MAKE_MUTANTS SPEC…`. Each is refused with exit 1 and a caret, in half a second and 128 MiB at most, and nothing is written;
-or it is right, and compiles."""
+or it is right, and compiles. Many mutants in the long mode: how far it is goes to standard error."""
 import concurrent.futures
 import glob
 import os
@@ -9,10 +9,11 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 
 ULYC, MAKE = (os.path.abspath(p) for p in sys.argv[1:3])
 SPECS = [os.path.abspath(p) for p in sys.argv[3:]]
-COUNT, COMPILED = {"quick": (300, 2), "long": (20000, 400)}.get(os.environ.get("ULY_TEST_MODE"), (1200, 6))
+COUNT, COMPILED = {"quick": (300, 2), "long": (20000, 120)}.get(os.environ.get("ULY_TEST_MODE"), (1200, 6))
 CARET = re.compile(r":\d+:\d+: error: .*\n  .*\n  +\^~*$", re.M)
 SANITIZED = "asan" in ULYC or "tsan" in ULYC
 
@@ -33,12 +34,11 @@ def check(path):
     code, said, seconds, megabytes = run(["check", path])
     what = f"exit {code}, {seconds:.2f} s, {megabytes:.0f} MiB: {said[:600]}"
     if code not in (0, 1):
-        return code, what
+        return code, what, seconds, megabytes
     if code == 1 and not CARET.search(said):
-        return code, "no caret: " + what
-    if not SANITIZED and (seconds > 0.5 or megabytes > 128):
-        return code, "too much: " + what
-    return code, None
+        return code, "no caret: " + what, seconds, megabytes
+    problem = "too much: " + what if not SANITIZED and (seconds > 0.5 or megabytes > 128) else None
+    return code, problem, seconds, megabytes
 
 
 def compiles(path):
@@ -65,21 +65,31 @@ def main():
             with open(path, encoding="utf-8", errors="replace") as f:
                 problems.append(f"{SPECS[int(os.path.basename(path)[:-5]) % len(SPECS)]}: {problem}\n{f.read()}")
         right, wrong = [], []
-        for path, (code, problem) in zip(paths, pool.map(check, paths)):
+        slowest, largest, began = (0, ""), (0, ""), time.monotonic()
+
+        def progress(done, of, verb):
+            if done % max(of // 10, 1) == 0:
+                print(f"{time.monotonic() - began:.0f} s: {done} of {of} {verb}, {len(problems)} problems", file=sys.stderr, flush=True)
+        for path, (code, problem, seconds, megabytes) in zip(paths, pool.map(check, paths)):
             (right if code == 0 else wrong).append(path)
+            slowest, largest = max(slowest, (seconds, path)), max(largest, (megabytes, path))
             if problem:
                 report(path, problem)
+            progress(len(right) + len(wrong), COUNT, "checked")
         pick = random.Random(seed)
         some = pick.sample(right, min(len(right), COMPILED)) + pick.sample(wrong, min(len(wrong), COMPILED))
         compiled = 0
-        for path, (code, problem) in zip(some, pool.map(compiles, some)):
+        for i, (path, (code, problem)) in enumerate(zip(some, pool.map(compiles, some)), 1):
             compiled += code == 0
             if problem or (path in wrong and code == 0):
                 report(path, problem or "refused by check, but compiled")
+            progress(i, len(some), "compiled")
         left = [p for p in glob.glob(folder + "/*") if not p.endswith(".spec")]
         if left:
             problems.append(f"left behind: {left}")
     print(f"seed {seed}: {COUNT} mutants, {len(wrong)} wrong, {len(right)} right, {compiled} of {len(some)} compiled, {len(problems)} problems")
+    for (most, path), unit in ((slowest, "s"), (largest, "MiB")):
+        print(f"at most {most:.3g} {unit} of {SPECS[int(os.path.basename(path)[:-5]) % len(SPECS)]}")
     print("\n".join(problems[:5]))
     return bool(problems) or len(wrong) < COUNT // 3 or not right
 
