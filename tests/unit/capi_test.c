@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/ulyrt.h"
 #include "tests/unit/scale_program.h"
@@ -294,6 +296,70 @@ static void communicators(void **state) {
   ulyrt_model_destroy(m);
 }
 
+static void statuses(void **state) {
+  (void)state;
+  static const struct {
+    ulyrt_status status;
+    const char *text;
+  } cases[] = {{ULYRT_OK, "ok"},
+               {ULYRT_INVALID_ARGUMENT, "invalid argument"},
+               {ULYRT_INVALID_INPUT, "invalid input"},
+               {ULYRT_MISMATCH, "mismatch"},
+               {ULYRT_UNAVAILABLE, "unavailable"},
+               {ULYRT_IO, "input/output error"},
+               {ULYRT_PEER_LOST, "peer lost"},
+               {ULYRT_UNSUPPORTED, "not supported yet"},
+               {ULYRT_EXHAUSTED, "out of memory"},
+               {ULYRT_OVERFLOW, "size overflow"},
+               {ULYRT_FAULT, "index out of range"},
+               {ULYRT_CANCELLED, "cancelled"},
+               {ULYRT_INTERNAL, "internal error"},
+               {(ulyrt_status)13, "unknown status"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) assert_string_equal(ulyrt_status_text(cases[i].status), cases[i].text);
+}
+
+typedef struct late_gather {
+  ulyrt_comm *comm;
+  double after;
+  ulyrt_status status;
+} late_gather;
+
+static void *gather_late(void *argument) {
+  late_gather *g = argument;
+  char mine = 1, all[2];
+  ulyrt_error e = ULYRT_ERROR_INIT;
+  nanosleep(&(struct timespec){.tv_nsec = (long)(g->after * 1e9)}, NULL);
+  g->status = ulyrt_comm_all_gather(g->comm, &mine, 1, all, &e);
+  return NULL;
+}
+
+// A rank waits as long as its own communicator says, whatever ULYRT_TIMEOUT said when that was made; without a deadline, for a rank that comes late.
+static void deadlines(void **state) {
+  (void)state;
+  static const double none[] = {0, -1};
+  ulyrt_comm *c[2];
+  ulyrt_error e = ULYRT_ERROR_INIT;
+  char mine = 1, all[2];
+  assert_int_equal(ulyrt_comm_create_local(2, c, &e), ULYRT_OK);
+  ulyrt_comm_set_timeout(c[0], 0.25);
+  fails(ulyrt_comm_all_gather(c[0], &mine, 1, all, &e), ULYRT_PEER_LOST, &e, "rank 1 did not answer within 0.25 s");
+  for (int r = 0; r < 2; r++) ulyrt_comm_destroy(c[r]);
+  setenv("ULYRT_TIMEOUT", "0.1", 1);
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+    pthread_t thread;
+    assert_int_equal(ulyrt_comm_create_local(2, c, &e), ULYRT_OK);
+    for (int r = 0; r < 2; r++) ulyrt_comm_set_timeout(c[r], none[i]);
+    late_gather late = {.comm = c[1], .after = 0.4};
+    assert_int_equal(pthread_create(&thread, NULL, gather_late, &late), 0);
+    ulyrt_status status = ulyrt_comm_all_gather(c[0], &mine, 1, all, &e);
+    pthread_join(thread, NULL);
+    if (status != ULYRT_OK) fail_msg("%s", e.text);
+    assert_int_equal(late.status, ULYRT_OK);
+    for (int r = 0; r < 2; r++) ulyrt_comm_destroy(c[r]);
+  }
+  unsetenv("ULYRT_TIMEOUT");
+}
+
 static void environment(void **state) {
   (void)state;
   ulyrt_comm *c;
@@ -343,6 +409,8 @@ int main(void) {
                                      cmocka_unit_test(sizes),
                                      cmocka_unit_test(first_version),
                                      cmocka_unit_test(communicators),
+                                     cmocka_unit_test(statuses),
+                                     cmocka_unit_test(deadlines),
                                      cmocka_unit_test(environment)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
