@@ -21,7 +21,8 @@ static bool may_use_tiles(void) {
 static bool has_tiles(void) {
   const uint32_t b7 = bit_AVX512IFMA,
                  c7 = bit_AVX512VBMI | bit_AVX512VBMI2 | bit_GFNI | bit_VAES | bit_VPCLMULQDQ | bit_AVX512VNNI | bit_AVX512BITALG | bit_AVX512VPOPCNTDQ;
-  const uint32_t d7 = bit_AMX_TILE | bit_AMX_BF16 | bit_AVX512FP16, a71 = bit_AVXVNNI | bit_AVX512BF16;
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 }; // compilers' headers do not agree on their names
+  const uint32_t d7 = AMX_TILE | AMX_BF16 | bit_AVX512FP16, a71 = bit_AVXVNNI | bit_AVX512BF16;
   uint32_t a, b, c, d;
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & b7) != b7 || (c & c7) != c7 || (d & d7) != d7) return false;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & a71) == a71 && may_use_tiles();
