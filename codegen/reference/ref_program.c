@@ -204,8 +204,10 @@ static int step_kind(uly_op op) {
 #define REF(id, function, ints, floats)                                                                                                                        \
   case ULY_OP_##id: return ULY_REF_##id;
 #include "runtime/reference/reference.def"
-  default: ULY_ASSERT(!"every operation has a definition"); return 0;
+  default: break;
   }
+  ULY_ASSERT(false); // every operation has a definition
+  return 0;
 }
 
 static void add_step(emitter *e, const words *w, uly_span operands, uint32_t items, uint32_t scratch, const char *name, uint32_t line) {
