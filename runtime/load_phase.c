@@ -148,8 +148,10 @@ void uly_loaded_release(uly_loaded *loaded) {
 uly_status uly_loaded_pack(uly_loaded *loaded, uint32_t entry, int threads, uly_error *error) {
   const uly_device_ops *ops;
   uly_device *device;
+  double number = threads;
+  if (!threads) ULY_TRY(uly_env_number(ULY_ENV_THREADS, error, &number));
   ULY_TRY(uly_device_find(uly_env_text(ULY_ENV_DEVICE), error, &ops));
-  ULY_TRY(ops->create(threads > 0 ? threads : uly_cpu_cores(), 1, error, &device));
+  ULY_TRY(ops->create(number > 0 ? (int)number : uly_cpu_cores(), 1, error, &device));
   uly_status status = uly_loaded_hold(loaded, entry, device, loaded->level, &(uly_watcher){0}, error);
   uly_loaded_release(loaded);
   ops->destroy(device);

@@ -76,7 +76,7 @@ typedef struct uly_watcher uly_watcher; // runtime/watch.h
 // those that have none. Counts as a bind from here on, whatever it returns. Where |watcher| looks, and nobody else has bound the model, all steps run.
 ULY_MUST_USE uly_status uly_loaded_hold(uly_loaded *loaded, uint32_t entry, uly_device *device, uint32_t level, const uly_watcher *watcher, uly_error *error);
 void uly_loaded_release(uly_loaded *loaded);
-// The load phase of |entry| alone, on a device of its own, with |threads| (0: the cores).
+// The load phase of |entry| alone, on a device of its own, with |threads| (0: as the environment says, or the cores).
 ULY_MUST_USE uly_status uly_loaded_pack(uly_loaded *loaded, uint32_t entry, int threads, uly_error *error);
 // Sets |marks|[i] to |mark| for every LOAD buffer i, constants aside, that steps of |entry| touch in the phases [begin, end).
 void uly_load_mark(const uly_tables *tables, uint32_t entry, int begin, int end, bool mark, bool *marks);

@@ -133,7 +133,7 @@ enum { ULYRT_BORROW = 1 };
 ulyrt_status ulyrt_model_set_param(ulyrt_model *model, const char *name, const ulyrt_tensor *tensor, uint32_t flags, ulyrt_error *error);
 // Gives all parameters that are not set seeded values: a value depends on the seed, the parameter's name and the element's index alone, on any machine and version.
 ulyrt_status ulyrt_model_seed_params(ulyrt_model *model, uint64_t seed, ulyrt_error *error);
-// Packs the weights of |entry| now instead of in its first bind, with |threads| threads (0: as many as there are cores). Processes that are forked behind it share what was packed.
+// Packs the weights of |entry| now instead of in its first bind, with |threads| threads (0: ULYRT_THREADS, or as many as there are cores). Processes that are forked behind it share what was packed.
 // ULYRT_INVALID_INPUT: parameters have no value.
 ulyrt_status ulyrt_model_pack(ulyrt_model *model, int32_t entry, int32_t threads, ulyrt_error *error);
 

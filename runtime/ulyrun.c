@@ -142,7 +142,7 @@ static uly_status run_processes(run *r, uly_error *error) {
   pid_t pids[MAX_RANKS] = {0}, parent = getpid();
   int started = 0;
   // Packed once, before they are forked: they share it.
-  ulyrt_status status = ulyrt_model_pack(r->job.model, r->job.entry, (int32_t)(r->options.threads * r->n), &e);
+  ulyrt_status status = ulyrt_model_pack(r->job.model, r->job.entry, (int32_t)r->options.threads, &e);
   if (status == ULYRT_OK) status = ulyrt_group_create(r->n, &group, &e);
   if (status != ULYRT_OK) return uly_fail(error, (uly_status)status, "%s", e.text);
   fflush(NULL);
